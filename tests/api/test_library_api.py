@@ -109,7 +109,11 @@ def test_runs_are_listed_by_all_of_their_labels(api: Api) -> None:
     assert listed(api, label=["release=26.1", "drive=A"]) == ["both"]
     assert listed(api, label="drive=A") == ["both"]
     assert listed(api, label="release=26.1", verdict="failed") == []
-    assert api.get("/runs", params={"label": "release"}).status_code == 422
+    for wrong in ("release", "Release=1", f"release={'x' * 101}"):
+        answer = api.get("/runs", params={"label": ["drive=A", wrong]})
+        (fault,) = answer.json()["errors"]
+        assert (answer.status_code, fault["field"]) == (422, "label")
+        assert f"{wrong[:60]!r} is not a label; write name=value, such as release=26.1" in fault["message"]
 
 
 def test_a_run_begins_with_the_labels_of_its_request(api: Api) -> None:

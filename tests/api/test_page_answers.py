@@ -32,6 +32,25 @@ def test_only_who_may_start_runs_is_offered_to(api: Api, scope: str, is_offered:
         assert (status, 'href="/start"' in text) == (200, is_offered), path
 
 
+@pytest.mark.parametrize(
+    ("before", "back"),
+    [
+        ("{own}/runs/nightly?page=2", "/runs/nightly?page=2"),
+        ("{own}//elsewhere.example", None),
+        ("https://elsewhere.example/runs/nightly", None),
+        ("http://[", None),
+        ("", None),
+    ],
+)
+def test_a_refusal_leads_back_to_a_page_of_this_service_alone(api: Api, before: str, back: str | None) -> None:
+    own = str(api.client.base_url).rstrip("/")
+    headers = {"Cookie": f"cliffwatch_token={api.tokens['read']}", "Referer": before.format(own=own)}
+    answer = api.client.get("/runs/none/differences", headers=headers)
+    assert answer.status_code == 404
+    links = re.findall(r'<a href="([^"]*)">Back to the page before</a>', answer.text)
+    assert links == ([back] if back else [])
+
+
 @pytest.mark.parametrize("path", ["/login", "/logout"])
 def test_an_origin_that_is_no_address_is_refused(api: Api, path: str) -> None:
     answer = api.client.post(path, content="token=x", headers={"Origin": "http://["})

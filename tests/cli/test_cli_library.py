@@ -19,7 +19,8 @@ def test_labels_and_notes_are_shown_and_found(kept: Machine) -> None:
     assert kept.run("run", "label", "kept", "drive=A 1", "release=26.2").stderr == (
         "run kept: drive=A 1, release=26.2; not pinned\n"
     )
-    assert kept.run("run", "label", "kept", "--remove", "release").returncode == 0
+    assert "no label" not in kept.run("run", "label", "kept", "--remove", "release").stderr
+    assert "note: run kept had no label release" in kept.run("run", "label", "kept", "--remove", "release").stderr
     assert kept.run("run", "note", "last", "new firmware").returncode == 0
     facts = kept.run("run", "show", "kept").stdout
     assert "drive=A 1" in facts

@@ -97,6 +97,19 @@ def test_a_clock_that_is_off_is_named(known: PrometheusServer, tmp_path: Path) -
     assert [note for note in notes if "is 60.0 s ahead of this machine's" in note]
 
 
+def test_scrapes_that_are_further_apart_than_windows_are_named(known: PrometheusServer, tmp_path: Path) -> None:
+    trouble = FoundDrives([], 0.0, 15.0).scrape_trouble(10.0)
+    assert trouble is not None
+    assert "are scraped every 15s, and a window lasts 10s" in trouble
+    assert "make the window 15s or scrape more often" in trouble
+    assert FoundDrives([], 0.0, 15.0).scrape_trouble(15.0) is None
+    assert FoundDrives([], 0.0).scrape_trouble(0.1) is None
+    with serving(read_settings(state_directory=tmp_path / "state", prometheus_url=known.url)) as api:
+        # Two spans of 75 s and 5 s.
+        notes = api.post("/runs/plan", ORDER | {"drives": f"prometheus:{ALL}"}).json()["notes"]
+    assert [note for note in notes if "are scraped every 40s, and a window lasts 1s" in note]
+
+
 @pytest.mark.parametrize(
     ("selector", "said"),
     [
@@ -153,7 +166,13 @@ def test_a_dry_run_lists_the_drives_and_a_request_keeps_them(known: PrometheusSe
         assert order["drives"] == {"source": "prometheus", "selector": 'instance=~"broker-1.*"', "server": None}
         again = api.get("/runs/far/request").json()
         assert again["drives"] == order["drives"]
-        assert api.post("/runs", again).status_code == 201
+        other = api.post("/runs", again)
+        assert other.status_code == 201
+        differing = {"drives": f"prometheus:{ALL}"}
+        third = api.post("/runs", ORDER | differing).json()["id"]
+        assert api.get(f"/runs/far/differences?other={other.json()['id']}").json()["targets"] == []
+        (targets,) = api.get(f"/runs/far/differences?other={third}").json()["targets"]
+        assert (targets["place"], targets["second"]) == ("drives", differing["drives"])
         for wrong, said in (
             (asked | {"drives": 'prometheus:device="none"'}, "it knows [::1]/sda"),
             (asked | {"drives": "prometheus:device=none"}, "write label matchers"),

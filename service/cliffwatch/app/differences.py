@@ -74,6 +74,8 @@ def _side_of(row: RunRow) -> _Side:
         order = read_order(reader)
         workload = order.workload.model_dump(mode="json")
         targets = {part: str(target) for part, target in order.parts.items()}
+        if order.drives is not None:
+            targets["drives"] = str(order.drives)
     except Problem as problem:
         faults.append(f"run {row.id}: {problem.detail}")
     try:

@@ -112,8 +112,8 @@ class TargetPlanner:
             fault = FieldFault("drives", "a run in virtual time watches no drives; leave them out")
             raise Problem(Code.BAD_REQUEST, "drives count in real time", [fault])
         found = find_drives(self._settings.prometheus(drives.server), drives.selector, self._clock)
-        trouble = found.clock_trouble(workload.window)
-        return DrivesElsewhere(tuple(drive.name for drive in found.drives), (trouble,) if trouble else ())
+        troubles = (found.clock_trouble(workload.window), found.scrape_trouble(workload.window))
+        return DrivesElsewhere(tuple(drive.name for drive in found.drives), tuple(filter(None, troubles)))
 
     def _examine(self, target: AnyTarget, run_id: str) -> Examination:
         try:

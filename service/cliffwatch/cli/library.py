@@ -85,7 +85,7 @@ def label_run(
     given = labels_of("NAME=VALUE", labels or ())
     if both := sorted(given.keys() & set(remove or ())):
         raise Problem(Code.BAD_REQUEST, f"--remove: {both[0]!r} is to be set, too; give one of the two")
-    _change(context, run, {"labels": dict.fromkeys(remove or ()) | given}, output)
+    _change(context, run, {"labels": dict.fromkeys(remove or ()) | given}, output, remove or ())
 
 
 def note_run(
@@ -176,10 +176,15 @@ def delete_run(
         print_json({"id": run, "deleted": True})
 
 
-def _change(context: typer.Context, run: str, change: dict[str, Any], output: Output | None) -> None:
+def _change(
+    context: typer.Context, run: str, change: dict[str, Any], output: Output | None, removed: Sequence[str] = ()
+) -> None:
     session = session_of(context)
     with session.client() as api:
         run = known_run(api, run)
+        before = api.get(path_of("runs", run))["labels"] if removed else {}
+        if absent := [name for name in removed if name not in before]:
+            say(f"note: run {run} had no label {' and no label '.join(absent)}")
         body = api.patch(path_of("runs", run), change)
     labels = ", ".join(f"{name}={value}" for name, value in body["labels"].items()) or "no labels"
     say(f"run {run}: {labels}; {'pinned' if body['pinned'] else 'not pinned'}")

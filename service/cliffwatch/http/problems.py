@@ -254,6 +254,9 @@ def _fault(item: dict[str, Any]) -> FieldFault:
         return FieldFault("body", f"this is not JSON: {item['ctx']['error']}, at character {place[-1]}")
     if place == ["body"] and item["type"] in ("model_attributes_type", "dict_type"):
         return FieldFault("body", "this is no JSON object; send one, with the header Content-Type: application/json")
+    if place[0] == "query":
+        # Which of several of a name it is, a message says by the value.
+        place = place[:2]
     if place[0] in _PLACES and len(place) > 1:
         place = place[1:]
     return FieldFault(field_of(place), message_of(item))

@@ -1,5 +1,6 @@
 """Annotations of a run, which people give and change at any time: labels, a note, and whether it is pinned."""
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -10,6 +11,7 @@ from cliffwatch.base.storable import check_text
 from cliffwatch.model.document import Name, Strict
 
 LABELS_LIMIT = 32
+_NO_LABEL = "{!r} is not a label; write name=value, such as release=26.1"
 #: In characters.
 NOTE_LIMIT, VALUE_LIMIT = 4000, 100
 
@@ -25,7 +27,16 @@ def _check_value(value: str) -> str:
 LabelValue = Annotated[str, Field(min_length=1, max_length=VALUE_LIMIT), AfterValidator(_check_value)]
 #: As texts name a label: `release=26.1`.
 LABEL_PATTERN = NAME_PATTERN.removesuffix("$") + rf"=.{{1,{VALUE_LIMIT}}}$"
-LabelText = Annotated[str, Field(pattern=LABEL_PATTERN)]
+
+
+def _check_label(text: object) -> object:
+    """Checked before the pattern, whose message is the pattern itself."""
+    if isinstance(text, str) and not re.fullmatch(LABEL_PATTERN, text):
+        raise ValueError(_NO_LABEL.format(text[:60]))
+    return text
+
+
+LabelText = Annotated[str, Field(pattern=LABEL_PATTERN), BeforeValidator(_check_label)]
 Labels = Annotated[dict[Name, LabelValue], Field(max_length=LABELS_LIMIT)]
 Note = Annotated[str, Field(max_length=NOTE_LIMIT), BeforeValidator(check_text)]
 
@@ -66,5 +77,5 @@ def parse_label(text: str) -> tuple[str, str]:
     """Name and value of `name=value`. Raises ValueError."""
     name, separator, value = text.partition("=")
     if not (separator and name and value):
-        raise ValueError(f"{text!r} is not a label; write name=value, such as release=26.1")
+        raise ValueError(_NO_LABEL.format(text))
     return name, value

@@ -8,8 +8,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.units import format_duration
 from cliffwatch.machine.diskstats import DeviceCounters
 from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
@@ -37,6 +40,10 @@ _NEWER = frozenset(name for name in _COUNTERS if "discard" in name or "flush" in
 #: Each drive has counters of its own in every window.
 DRIVES_LIMIT = 64
 _PATIENCE_SECONDS = 5.0
+#: Over which it is seen how often drives are scraped, and so many scrapes at least.
+_RECENT, _FEW_SCRAPES = "5m", 2
+#: A scrape now and then comes late.
+_SCRAPE_TOLERANCE = 1.2
 #: A smaller difference may be the time that an answer takes.
 CLOCK_TOLERANCE_SECONDS = 0.5
 _NAMED_AT_MOST = 20
@@ -57,10 +64,22 @@ class RemoteDrive:
 
 @dataclass(frozen=True, slots=True)
 class FoundDrives:
-    """Drives by name, and by how much the clock of the Prometheus that knows them is ahead of this machine's."""
+    """Drives by name; by how much the clock of the Prometheus that knows them is ahead of this machine's; and how far
+    their scrapes are apart, None where there are too few."""
 
     drives: list[RemoteDrive]
     clock_ahead_seconds: float
+    scrape_seconds: float | None = None
+
+    def scrape_trouble(self, window_seconds: float) -> str | None:
+        """Sentence: windows are shorter than the time between scrapes."""
+        if self.scrape_seconds is None or self.scrape_seconds <= window_seconds * _SCRAPE_TOLERANCE:
+            return None
+        apart = format_duration(round(self.scrape_seconds))
+        return (
+            f"the drives are scraped every {apart}, and a window lasts {format_duration(window_seconds)}: most windows "
+            f"have no counters of theirs, and findings are less sure; make the window {apart} or scrape more often"
+        )
 
     def clock_trouble(self, window_seconds: float) -> str | None:
         """Sentence: the clocks differ by more than a tenth of a window, within what a network allows to see."""
@@ -96,6 +115,7 @@ def find_drives(server: PrometheusAddress | None, selector: str, clock: Clock) -
             found = prometheus.query(f"{_WRITES}{{{selector}}}", wall_seconds)
             if not found:
                 raise _nothing_found(prometheus.query(_WRITES, wall_seconds), selector)
+            recent = prometheus.query_samples(f"{_WRITES}{{{selector}}}[{_RECENT}]", wall_seconds)
             described = {
                 drive_name(each.labels): each.labels
                 for each in prometheus.query(f"{_INFO}{{{selector}}}", wall_seconds)
@@ -110,7 +130,8 @@ def find_drives(server: PrometheusAddress | None, selector: str, clock: Clock) -
         labels = described.get(name, {})
         texts = {word: labels.get(word, "").strip() for word in ("model", "serial", "wwn")}
         drives.append(RemoteDrive(name, f"0:{number}", firmware=labels.get("revision", "").strip(), **texts))
-    return FoundDrives(drives, ahead)
+    apart = [float(np.median(np.diff(each.times))) / 1000 for each in recent if len(each.times) > _FEW_SCRAPES]
+    return FoundDrives(drives, ahead, max(apart, default=None))
 
 
 def _nothing_found(present: Iterable[PrometheusAnswer], selector: str) -> Problem:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -75,7 +75,7 @@ class PageRoute(APIRoute):
             except DATABASE_ERRORS as error:
                 # Without asking it who the visitor is.
                 away = database_problem(error)
-                return show(request, "problem.html", None, away.kind.status, problem=away)
+                return show(request, "problem.html", None, away.kind.status, problem=away, back=None)
             except OSError as error:
                 refusal = disk_problem(error)
                 if refusal is None:
@@ -90,7 +90,18 @@ def show_problem(request: Request, problem: Problem) -> HTMLResponse:
     services = getattr(request.app.state, "services", None)
     # What failed inside may be what says who the visitor is.
     visitor = visitor_of(request, services) if services is not None and problem.code is not Code.INTERNAL else None
-    return show(request, "problem.html", visitor, problem.kind.status, problem=problem)
+    return show(request, "problem.html", visitor, problem.kind.status, problem=problem, back=_page_before(request))
+
+
+def _page_before(request: Request) -> str | None:
+    """Path of the page whose form or link led here; None for another site's, or none."""
+    try:
+        before = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return None
+    if before.netloc != request.url.netloc or before.path == request.url.path:
+        return None
+    return local_path(before.path + (f"?{before.query}" if before.query else ""))
 
 
 def _to_login(request: Request) -> Response:

@@ -50,18 +50,18 @@ def show_form(
 
 def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
     """Fields of the form for a request. Raises Problem(bad_request) for one that the form cannot hold."""
-    if not isinstance(asked.workload, str) or asked.more_targets:
-        why = (
-            "several targets"
-            if asked.more_targets
-            else "a workload that came with its request, and is no stored version"
-        )
+    beyond = {
+        "several targets": bool(asked.more_targets),
+        "drives of other hosts": asked.drives is not None,
+        "a workload that came with its request, and is no stored version": not isinstance(asked.workload, str),
+    }
+    if why := next((what for what, is_there in beyond.items() if is_there), None):
         detail = f"run {run_id} has {why}, which this form cannot start: `cliffwatch run again {run_id}` can"
         raise Problem(Code.BAD_REQUEST, detail)
     target = asked.target.model_dump(mode="json")
     place = target[TARGET_KINDS[asked.target.kind][0]]
     return {
-        "workload": asked.workload,
+        "workload": str(asked.workload),
         "target_kind": asked.target.kind,
         "target": ",".join(place) if isinstance(place, list) else place,
         "labels": "\n".join(f"{name}={value}" for name, value in asked.labels.items()),
@@ -136,6 +136,7 @@ def _form(
         workloads=known,
         target_kinds=TARGET_KINDS,
         durations=DURATIONS,
+        has_details=any(form.get(name) for name in ("labels", *DURATIONS)),
         plan=plan,
         problem=problem,
     )
