@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.telemetry.filled_runs import WRITES, counter
@@ -110,14 +111,16 @@ def test_a_prometheus_that_asks_for_tls_and_a_password(
     assert version_of(PrometheusAddress(server.url, **access)) >= 2
     wrong = tmp_path / "wrong"
     wrong.write_text("another")
-    for changed, said in (
+    changes: tuple[tuple[dict[str, Any], str], ...] = (
         ({"password_file": str(wrong)}, "does not accept who asks (401)"),
         ({"ca_file": None}, "CERTIFICATE_VERIFY_FAILED"),
+        ({"ca_file": None, "url": server.url.replace("https", "HTTPS")}, "CERTIFICATE_VERIFY_FAILED"),
         ({"password_file": str(tmp_path / "none")}, f"{tmp_path / 'none'}: No such file"),
         ({"ca_file": str(wrong)}, str(wrong)),
-    ):
+    )
+    for changed, said in changes:
         with pytest.raises(QueryFailed) as failed:
-            version_of(PrometheusAddress(server.url, **{**access, **changed}))
+            version_of(PrometheusAddress(**{"url": server.url, **access, **changed}))
         assert said in str(failed.value)
         assert "another" not in str(failed.value)
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.api.harness import ORDER, WORKLOAD, serving
 from tests.telemetry.filled_runs import counter
@@ -12,9 +13,10 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, files
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.settings import read_settings
 from cliffwatch.telemetry.drives import DRIVES_LIMIT, FoundDrives, RemoteDrive, drive_name, find_drives, read_counters
-from cliffwatch.telemetry.prometheus import Prometheus
+from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 ALL = 'job="node"'
 NOW = float(round(time.time()))
@@ -108,6 +110,18 @@ def test_scrapes_that_are_further_apart_than_windows_are_named(known: Prometheus
         # Two spans of 75 s and 5 s.
         notes = api.post("/runs/plan", ORDER | {"drives": f"prometheus:{ALL}"}).json()["notes"]
     assert [note for note in notes if "are scraped every 40s, and a window lasts 1s" in note]
+
+
+@pytest.mark.parametrize(("name", "value"), [("up", "1"), ("node_disk_read_bytes_total", "NaN")])
+def test_counters_that_make_no_sense_are_an_answer_that_failed(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    odd = PrometheusAnswer({"instance": "a:1", "device": "sda"}, np.array([1000]), np.array([float(value)]), name)
+    monkeypatch.setattr(Prometheus, "query_samples", lambda *_: [odd])
+    prometheus = Prometheus(PrometheusAddress("http://127.0.0.1:1"), time.monotonic())
+    with pytest.raises(QueryFailed, match="make no sense"):
+        read_counters(prometheus, ALL, NOW, 60)
+    prometheus.close()
 
 
 @pytest.mark.parametrize(

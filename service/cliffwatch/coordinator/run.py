@@ -17,7 +17,7 @@ from cliffwatch.coordinator.context import RunContext
 from cliffwatch.coordinator.load import WORKER_INTERRUPTED, LoadOutcome, LoadPhase
 from cliffwatch.coordinator.metrics import RunFileSystem
 from cliffwatch.coordinator.place import Place
-from cliffwatch.coordinator.remote_drives import RemoteDrives, drive_facts, drive_of
+from cliffwatch.coordinator.remote_drives import MISSING, RemoteDrives, drive_facts, drive_of
 from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.coordinator.run_files import remove_files
 from cliffwatch.coordinator.run_parts import POLL_SECONDS, PartLeftError, RunParts
@@ -170,8 +170,13 @@ def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:
 
 @contextmanager
 def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Iterator[RemoteDrives | None]:
-    asked = context.order.drives
-    server = None if asked is None else context.settings.prometheus(asked.server)
+    asked, server = context.order.drives, None
+    try:
+        server = None if asked is None else context.settings.prometheus(asked.server)
+    except Problem as problem:
+        # It was known when the run began: a run that goes on does so without.
+        names = [drive.name for drive in elsewhere or ()]
+        context.record_event(EventType.NOTE, MISSING, drives=names, reason=str(problem))
     if elsewhere is None or asked is None or server is None:
         yield None
         return

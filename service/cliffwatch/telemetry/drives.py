@@ -175,11 +175,14 @@ def read_counters(
     names = "|".join(_COUNTERS)
     query = f'{{__name__=~"{names}",{selector}}}[{max(1, round(span_seconds))}s]'
     scrapes: dict[str, dict[float, dict[str, int]]] = {}
-    for answer in prometheus.query_samples(query, until):
-        field, factor = _COUNTERS[answer.name]
-        of_drive = scrapes.setdefault(drive_name(answer.labels), {})
-        for moment, value in zip(answer.times, answer.values, strict=True):
-            of_drive.setdefault(moment / 1000, {})[field] = round(value * factor)
+    try:
+        for answer in prometheus.query_samples(query, until):
+            field, factor = _COUNTERS[answer.name]
+            of_drive = scrapes.setdefault(drive_name(answer.labels), {})
+            for moment, value in zip(answer.times, answer.values, strict=True):
+                of_drive.setdefault(moment / 1000, {})[field] = round(value * factor)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise QueryFailed(f"Prometheus' counters of the drives make no sense: {error!r}") from error
     needed = {field for name, (field, _) in _COUNTERS.items() if name not in _NEWER}
     return {
         drive: {moment: DeviceCounters(**counted) for moment, counted in of_drive.items() if needed <= counted.keys()}

@@ -131,8 +131,8 @@ def _client_of(server: PrometheusAddress) -> httpx.Client:
         if server.username is not None and server.password_file is not None:
             auth = server.username, secret_in(server.password_file)
         # To read the machine's certificates takes longer than to ask.
-        is_tls = server.url.startswith("https:")
-        verify = ssl.create_default_context(cafile=server.ca_file) if is_tls else False
+        is_plain = httpx.URL(server.url).scheme == "http"
+        verify = False if is_plain else ssl.create_default_context(cafile=server.ca_file)
         # Settings of the machine's proxies are for the world outside.
         client = httpx.Client(base_url=server.url, trust_env=False, headers=headers, auth=auth, verify=verify)
     except httpx.InvalidURL as error:

@@ -1,0 +1,27 @@
+"""Drives of other hosts of a run that a new worker goes on with."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cliffwatch.coordinator.context import RunContext
+from cliffwatch.coordinator.run import _watching
+from cliffwatch.model.drives import PrometheusDrives
+from cliffwatch.model.settings import read_settings
+from cliffwatch.telemetry.drives import RemoteDrive
+
+
+def test_a_prometheus_that_is_not_known_any_more_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLIFFWATCH_PROMETHEUS_SERVERS", raising=False)
+    recorded: list[tuple[str, dict[str, Any]]] = []
+    context = SimpleNamespace(
+        order=SimpleNamespace(drives=PrometheusDrives(selector='device="sda"', server="staging")),
+        settings=read_settings(),
+        record_event=lambda _, name, **detail: recorded.append((name, detail)),
+    )
+    with _watching(cast("RunContext", context), [RemoteDrive("a/sda", "0:1")]) as watched:
+        assert watched is None
+    ((name, detail),) = recorded
+    assert (name, detail["drives"]) == ("drives_missing", ["a/sda"])
+    assert "the Prometheus is not known" in detail["reason"]
