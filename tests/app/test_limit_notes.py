@@ -9,9 +9,9 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 
 from cliffwatch.app.limit_notes import notes_on_limits
 from cliffwatch.gate import Examination, examine
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.model.workload import Workload
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drive_health import DriveSource
 
 LIMITS = ["write amplification <= 2", "p99 <= 1s"]

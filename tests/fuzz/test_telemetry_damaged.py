@@ -20,8 +20,8 @@ from tests.fuzz.damage import restructured, spoiled
 from tests.fuzz.explore import bounded, explore, holds
 from tests.telemetry.hostile_server import HostileServer
 
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.telemetry import reader
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.catalogue import SeriesScope
 from cliffwatch.telemetry.collector import table_of
 from cliffwatch.telemetry.parts import DIRECTORY, INDEX, Hole, Index, Points, SampleGrid, read_part, write_part

@@ -11,7 +11,7 @@ import httpx
 from testkit.ports import free_port
 from testkit.waiting import wait_until
 
-from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.telemetry.address import PrometheusAddress
 
 PATIENCE_SECONDS = 30.0
 

@@ -17,7 +17,7 @@ from testkit.waiting import wait_until
 from tests.telemetry.filled_runs import OPERATIONS, WRITES, counter, make_run, the_one, times
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
-from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.collector import PART_POINTS, collect_telemetry
 from cliffwatch.telemetry.parts import DIRECTORY, describe_part, part_names
 from cliffwatch.telemetry.reader import read

@@ -7,7 +7,7 @@ import pytest
 from testkit.ports import free_port
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
-from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drive_health import DriveHealth, DriveSource, drive_health, write_amplification
 from cliffwatch.telemetry.prometheus import QueryFailed
 

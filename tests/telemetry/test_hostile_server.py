@@ -8,8 +8,8 @@ from tests.telemetry import hostile_server
 from tests.telemetry.filled_runs import make_run
 from tests.telemetry.hostile_server import Behaviour, HostileServer
 
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.telemetry import prometheus
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.reader import read
 

@@ -14,8 +14,8 @@ from tests.telemetry.filled_runs import WRITES, counter
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.model.prometheus_address import PrometheusAddress, read_addresses
 from cliffwatch.model.settings import read_settings
+from cliffwatch.telemetry.address import PrometheusAddress, address_of, read_addresses
 from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
 
 PASSWORD = "not-for-logs"
@@ -34,18 +34,18 @@ def test_servers_are_read_by_name_and_a_name_that_is_not_there_is_refused(
     monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_SERVERS", str(file))
     settings = read_settings()
     staging = PrometheusAddress("https://prometheus.example.org/base", bearer_token_file="/t", ca_file="/c")
-    assert settings.prometheus("staging") == staging
-    assert settings.prometheus("lab") == PrometheusAddress("http://10.0.0.1:9090", username="me", password_file="/p")
-    assert settings.prometheus() == PrometheusAddress("http://127.0.0.1:9890")
+    assert address_of(settings, "staging") == staging
+    assert address_of(settings, "lab") == PrometheusAddress("http://10.0.0.1:9090", username="me", password_file="/p")
+    assert address_of(settings) == PrometheusAddress("http://127.0.0.1:9890")
     with pytest.raises(Problem) as refused:
-        settings.prometheus("stagign")
+        address_of(settings, "stagign")
     (fault,) = refused.value.faults
     assert fault.field == "drives.server"
     assert "has lab, staging" in fault.message
     assert "did you mean 'staging'?" in fault.message
     monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_SERVERS", "")
     with pytest.raises(Problem) as refused:
-        read_settings().prometheus("staging")
+        address_of(read_settings(), "staging")
     assert "set CLIFFWATCH_PROMETHEUS_SERVERS to a file" in refused.value.faults[0].message
 
 

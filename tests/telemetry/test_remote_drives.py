@@ -13,8 +13,8 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.settings import read_settings
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drives import DRIVES_LIMIT, FoundDrives, RemoteDrive, drive_name, find_drives, read_counters
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 

@@ -16,10 +16,10 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 from cliffwatch import report as report_package
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.report.build import Report, build, write
 from cliffwatch.report.charts.series import as_data
 from cliffwatch.report.schema.findings import LayerRow
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.parts import DIRECTORY, part_names
 

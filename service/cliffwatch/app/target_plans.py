@@ -20,6 +20,7 @@ from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
 from cliffwatch.model.target import AnyTarget, BrokerTarget
 from cliffwatch.model.workload import Workload
+from cliffwatch.telemetry.address import address_of
 from cliffwatch.telemetry.drive_health import DriveSource
 from cliffwatch.telemetry.drives import find_drives
 
@@ -111,7 +112,7 @@ class TargetPlanner:
         if engine_of(workload).is_virtual(load_of(workload)):
             fault = FieldFault("drives", "a run in virtual time watches no drives; leave them out")
             raise Problem(Code.BAD_REQUEST, "drives count in real time", [fault])
-        found = find_drives(self._settings.prometheus(drives.server), drives.selector, self._clock)
+        found = find_drives(address_of(self._settings, drives.server), drives.selector, self._clock)
         troubles = (found.clock_trouble(workload.window), found.scrape_trouble(workload.window))
         return DrivesElsewhere(tuple(drive.name for drive in found.drives), tuple(filter(None, troubles)))
 

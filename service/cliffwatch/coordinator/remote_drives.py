@@ -10,8 +10,8 @@ from typing import Any
 
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.coordinator.drive_counts import LONGEST_SECONDS, DriveCounts
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.window import EngineWindow
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drives import RemoteDrive, read_counters
 from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
 

@@ -33,6 +33,7 @@ from cliffwatch.model.target import AnyTarget
 from cliffwatch.model.timeline import Timeline, lead_seconds
 from cliffwatch.part.context import own_cost
 from cliffwatch.part.lines import Clear, Cleared, DriveBelow, Flush, Flushed, Held, Order, Prepare, Prepared
+from cliffwatch.telemetry.address import address_of
 from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.telemetry.drives import RemoteDrive, find_drives
 
@@ -162,7 +163,7 @@ def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:
     if known:
         return [drive_of(each) for each in known]
     asked = context.order.drives
-    found = find_drives(context.settings.prometheus(asked.server), asked.selector, context.clock)
+    found = find_drives(address_of(context.settings, asked.server), asked.selector, context.clock)
     if trouble := found.clock_trouble(context.workload.window):
         context.record_event(EventType.NOTE, "drives_clock_off", message=trouble)
     return found.drives
@@ -172,7 +173,7 @@ def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:
 def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Iterator[RemoteDrives | None]:
     asked, server = context.order.drives, None
     try:
-        server = None if asked is None else context.settings.prometheus(asked.server)
+        server = None if asked is None else address_of(context.settings, asked.server)
     except Problem as problem:
         # It was known when the run began: a run that goes on does so without.
         names = [drive.name for drive in elsewhere or ()]

@@ -10,7 +10,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.units import Duration
-from cliffwatch.model.prometheus_address import PrometheusAddress, named_address
 
 PREFIX = "CLIFFWATCH_"
 #: The databases that migrations and tests cover, as they begin a URL.
@@ -40,7 +39,7 @@ class Settings(BaseSettings):
     prometheus_port: Port = 9890
     #: The Prometheus to ask about runs and drives: the local one unless set; set to nothing, none is asked.
     prometheus_url: str | None = None
-    #: YAML file of further ones, by name: model/prometheus_server.py.
+    #: YAML file of further ones, by name: telemetry/address.py.
     prometheus_servers: Path | None = None
     node_exporter_port: Port = 9891
     ebpf_exporter_port: Port = 9892
@@ -72,15 +71,6 @@ class Settings(BaseSettings):
                 "postgresql+psycopg://user@host/database"
             )
         return value
-
-    def prometheus(self, name: str | None = None) -> PrometheusAddress | None:
-        """The Prometheus of that name, or the one to ask about runs and drives; None where none is asked.
-
-        Raises Problem(bad_request).
-        """
-        if name is not None:
-            return named_address(self.prometheus_servers, name)
-        return None if self.prometheus_url is None else PrometheusAddress(self.prometheus_url)
 
     @model_validator(mode="after")
     def _fill_in(self) -> Self:

@@ -9,11 +9,12 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.settings import read_settings
+from cliffwatch.telemetry.address import PrometheusAddress, address_of
 from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.result import Result
 
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
     try:
         until = time.time() if given.until is None else given.until
         server = PrometheusAddress(given.prometheus)
-        named = read_settings().prometheus
+        named = partial(address_of, read_settings())
         result = collect_telemetry(given.directory, server, until, given.seconds, named)
     except (OSError, Problem) as error:
         result = Result(missing=f"the journal does not take it: {error}")

@@ -15,7 +15,7 @@ from cliffwatch.base import locks
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.state import status_of
 from cliffwatch.model.order import RunOrder
-from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.catalogue import CollectedSeries, SeriesScope, SeriesSubject
 from cliffwatch.telemetry.parts import (
     DIRECTORY,

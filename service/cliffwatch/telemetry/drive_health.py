@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cliffwatch.model.drives import PrometheusDrives
-from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.settings import Settings
+from cliffwatch.telemetry.address import PrometheusAddress, address_of
 from cliffwatch.telemetry.drives import drive_name
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
@@ -50,8 +50,8 @@ class DriveSource:
     def of(cls, settings: Settings, drives: PrometheusDrives | None = None) -> "DriveSource":
         """Of the drives of this machine, or of other hosts. Raises Problem(bad_request) for a server not known."""
         if drives is None:
-            return cls(settings.prometheus())
-        return cls(settings.prometheus(drives.server), drive_name)
+            return cls(address_of(settings))
+        return cls(address_of(settings, drives.server), drive_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.units import format_duration
 from cliffwatch.machine.diskstats import DeviceCounters
-from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 #: What the selector is matched against: every drive of node_exporter has it.

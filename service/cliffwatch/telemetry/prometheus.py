@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.base.finite_json import lenient_json
-from cliffwatch.model.prometheus_address import PrometheusAddress, secret_in
+from cliffwatch.telemetry.address import PrometheusAddress, secret_in
 
 #: Prometheus itself refuses to answer with more points than this for one series.
 POINT_LIMIT = 11_000

@@ -1,6 +1,6 @@
-"""Addresses of Prometheus servers besides the stack's own: their addresses, and how the service proves who it is.
+"""Which Prometheus is asked: the stack's own, or one of your own by name, and how the service proves who it is.
 
-They stand in a file of YAML that CLIFFWATCH_PROMETHEUS_SERVERS names, by names that requests use:
+Those of your own stand in a file of YAML that CLIFFWATCH_PROMETHEUS_SERVERS names, by names that requests use:
 
     staging:
       url: https://prometheus.example.org
@@ -23,6 +23,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.model.document import Name, Strict
+from cliffwatch.model.settings import Settings
 from cliffwatch.model.target import AbsolutePath
 
 _SETTING = "CLIFFWATCH_PROMETHEUS_SERVERS"
@@ -81,8 +82,14 @@ def read_addresses(path: Path) -> dict[str, PrometheusAddress]:
     return {name: PrometheusAddress(**server.model_dump()) for name, server in servers.items()}
 
 
-def named_address(path: Path | None, name: str) -> PrometheusAddress:
-    """A server of the file by its name. Raises Problem(bad_request)."""
+def address_of(settings: Settings, name: str | None = None) -> PrometheusAddress | None:
+    """The server of that name, or the one to ask about runs and drives; None where none is asked.
+
+    Raises Problem(bad_request).
+    """
+    if name is None:
+        return None if settings.prometheus_url is None else PrometheusAddress(settings.prometheus_url)
+    path = settings.prometheus_servers
     known = {} if path is None else read_addresses(path)
     if name not in known:
         where = f"{path} has {', '.join(sorted(known)) or 'none'}" if path else f"set {_SETTING} to a file of servers"
