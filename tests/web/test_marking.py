@@ -15,8 +15,22 @@ def marks_of(service: Service, run: str) -> list[dict[str, Any]]:
     return [event["detail"] for event in body["items"] if event["name"] == MARKED]
 
 
+def marked_ratio(page: Page) -> float:
+    """Share of the latency chart's width that is painted as marked."""
+    ratio: float = page.evaluate(
+        """() => {
+          const canvas = document.querySelector("#latency-chart canvas"), pen = canvas.getContext("2d");
+          const row = pen.getImageData(0, 40, canvas.width, 1).data;
+          let painted = 0;
+          for (let x = 0; x < 4 * canvas.width; x += 4) if (row[x] > row[x + 2] + 30 && row[x + 3] > 0) painted += 1;
+          return painted / canvas.width;
+        }"""
+    )
+    return ratio
+
+
 def test_what_was_just_done_is_marked_on_the_runs_page(page: Page, service: Service) -> None:
-    run = start_run(service, steady("disturbed", "5m"))
+    run = start_run(service, steady("disturbed", "1m"))
     log_in(page, service, f"/runs/{run}")
     expect(page.locator("#tile-p99")).to_contain_text("ms")
     page.get_by_role("button", name="Mark…").click()
@@ -27,6 +41,11 @@ def test_what_was_just_done_is_marked_on_the_runs_page(page: Page, service: Serv
     page.get_by_role("button", name="Mark it").click()
     expect(page).to_have_url(re.compile(rf"/runs/{run}$"))
     expect(page.locator("#events")).to_contain_text("pulled a drive")
+    expect(page.locator("#disturbed")).to_be_visible()
+    # The load is some seconds old, and all of it was marked.
+    assert marked_ratio(page) > 0.01
+    page.locator("#latency-chart .u-over").hover(position={"x": 2, "y": 40})
+    expect(page.locator("#readout")).to_contain_text("marked: pulled a drive")
     (mark,) = marks_of(service, run)
     assert mark["end"] - mark["start"] == 300
     assert mark["message"] == "pulled a drive"

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 
 from cliffwatch.analysis.journal_series import BASELINE_NOTE
+from cliffwatch.analysis.marks import mark_of
 from cliffwatch.app.marks import mark_run
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
@@ -219,7 +220,8 @@ def _events(directory: Path, origin: float) -> _Shown:
         last = stored.id
         if stored.event.type is EventType.PHASE:
             entered.append(stored.event)
-        if stored.event.type in _KEPT_TYPES or stored.event.name == BASELINE_NOTE:
+        is_drawn = stored.event.name == BASELINE_NOTE or mark_of(stored.event) is not None
+        if stored.event.type in _KEPT_TYPES or is_drawn:
             kept.append(stored)
         elif stored.event.type in _SHOWN_TYPES:
             others.append(stored)

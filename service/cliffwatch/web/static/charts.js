@@ -2,10 +2,11 @@
 // The charts of a run's page: latency with its phases, findings and stalls, and throughput below it, zoomed together.
 //
 // runCharts(shown) draws what `shown` has: column(name) is a list with a value a window, phases a list of [name, start, end],
-// marks a map whose values are the onsets of findings, all in seconds since origin(), which is since the epoch; planned() is
-// how long the load is to last. Nothing is copied: what changes there is seen at the next redraw().
+// marks a map whose values are the onsets of findings, disturbed a list of [start, end, text] of marked spans, all in seconds
+// since origin(), which is since the epoch; planned() is how long the load is to last. Nothing is copied: what changes there is
+// seen at the next redraw().
 window.runCharts = function (shown) {
-  const { column, phases, marks } = shown;
+  const { column, phases, marks, disturbed } = shown;
   const byId = (id) => document.getElementById(id);
   const LINES = [["p50", "--p50", 1.5], ["p99", "--p99", 2], ["p999", "--p999", 1.25], ["device_write_latency", "--device", 1.5]];
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
@@ -47,6 +48,11 @@ window.runCharts = function (shown) {
       pen.fillStyle = colour("--phase");
       if (index % 2 === 0 && where[1] > 0) pen.fillRect(where[0], box.top, where[1], box.height);
     });
+    pen.fillStyle = colour("--gap");
+    for (const [from, to] of disturbed) {
+      const where = place(chart, from, to);
+      pen.fillRect(where[0], box.top, where[1], box.height);
+    }
     const ends = column("elapsed"), stalls = column("stall");
     pen.fillStyle = colour("--stall");
     stalls.forEach((age, index) => {
@@ -103,8 +109,9 @@ window.runCharts = function (shown) {
     const at = (name) => column(name)[index];
     const when = new Date((shown.origin() + at("elapsed")) * 1000).toISOString().slice(0, 19).replace("T", " ");
     const phase = phases.find(([, from, to]) => at("elapsed") > from && at("elapsed") <= to);
+    const what = disturbed.filter(([from, to]) => at("elapsed") > from && at("elapsed") <= to).map(([, , text]) => text).join(", ");
     byId("readout").textContent = elapsed(at("elapsed")) + " elapsed" + (phase ? " (" + phaseWords(phase[0]) + ")" : "") + ", " + when + " UTC: p50 " + latency(at("p50")) + ", p99 " + latency(at("p99"))
-      + ", p99.9 " + latency(at("p999")) + (at("stall") === null ? "" : ", nothing completed") + ", write latency of the drive " + latency(at("device_write_latency")) + ", " + bytes(at("bytes_per_second"));
+      + ", p99.9 " + latency(at("p999")) + (at("stall") === null ? "" : ", nothing completed") + (what && ", marked: " + what) + ", write latency of the drive " + latency(at("device_write_latency")) + ", " + bytes(at("bytes_per_second"));
   }
   const latencyData = () => [column("elapsed")].concat(LINES.map(([name]) => logarithmic(column(name))), [logarithmic(column("stall"))]);
   const rateData = () => [column("elapsed"), column("bytes_per_second")];
@@ -112,6 +119,7 @@ window.runCharts = function (shown) {
     const stalls = column("stall").filter((age) => age !== null).length;
     byId("stalled").hidden = stalls === 0;
     byId("stalled").textContent = "stalled: nothing completed in " + stalls + (stalls === 1 ? " window" : " windows");
+    byId("disturbed").hidden = disturbed.length === 0;
     const isEmpty = column("elapsed").length === 0;
     byId("no-windows").hidden = !isEmpty;
     byId("figures").hidden = byId("readout").hidden = isEmpty;

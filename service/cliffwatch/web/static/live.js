@@ -15,13 +15,13 @@
   const baselines = {};
   let position = "0.-1", source = null, retry = null, over = false, begun = false;
   let asking = null, isAsking = false, isSoon = false, isRefused = false;
-  // Each phase's name, start and end, in the order of their starts.
-  const phases = [], marks = new Map();
+  // Each phase's name, start and end, in the order of their starts; onsets by finding; start, end and text of marked spans.
+  const phases = [], marks = new Map(), disturbed = [];
   let phaseNow = null;
 
   const { latency, byteRate: bytes, count, rate: plain, ratio, elapsed } = window.quantities;
   const column = (name) => columns[names.indexOf(name)];
-  const { draw, redraw, resize, recolour, phaseWords } = window.runCharts({ column, phases, marks, origin: () => origin, planned: () => planned });
+  const { draw, redraw, resize, recolour, phaseWords } = window.runCharts({ column, phases, marks, disturbed, origin: () => origin, planned: () => planned });
 
   function addRow(row) {
     row.forEach((value, index) => columns[index].push(value));
@@ -204,6 +204,7 @@
   function addEvent(event) {
     if (!SHOWN_EVENTS.has(event.type)) return;
     if (event.type === "note" && event.name === "baseline") Object.assign(baselines, event.detail.levels);
+    if (event.type === "note" && event.name === "marked") disturbed.push([event.detail.start - origin, event.detail.end - origin, event.detail.message]);
     if (event.type === "state") reasonsOf[event.name] = event.detail.reason;
     const isNotable = event.type === "finding" || event.type === "alert";
     if (event.type === "finding") marks.set(nameOf({ kind: event.name, ...event.detail }), onsetOf(event.detail, event.elapsed));
@@ -321,6 +322,7 @@
     previousEnd = columns[0].length ? origin + columns[0][columns[0].length - 1] : null;
     phases.splice(0, phases.length, ...body.phases);
     marks.clear();
+    disturbed.length = 0;
     byId("events").replaceChildren();
     byId("findings").replaceChildren();
     body.events.forEach(addEvent);
