@@ -54,7 +54,9 @@ class PolledDrive:
         self._is_limit_source_known = False
         self._errors = dict.fromkeys(Reason, 0)
         self._polls = 0
-        self._said = ""
+        #: Errors of the poll before and of the present one.
+        self._logged: set[str] = set()
+        self._met: set[str] = set()
         self._standing = DriveStatus(controller)
 
     @property
@@ -66,11 +68,12 @@ class PolledDrive:
         began = self._clock.monotonic()
         self._polls += 1
         reading = None
+        self._met = set()
         try:
             reading = self._read()
-            self._log_error("")
         except DriveError as error:
             self._fail(error)
+        self._logged = self._met
         # One assignment, so that who reads sees the one or the other.
         self._standing = DriveStatus(
             controller=self._standing.controller,
@@ -114,13 +117,10 @@ class PolledDrive:
 
     def _fail(self, error: DriveError) -> None:
         self._errors[error.reason] += 1
-        self._log_error(str(error))
-
-    def _log_error(self, sentence: str) -> None:
-        """Once when something changes: what is wrong for hours need not be said every ten seconds."""
-        if sentence and sentence != self._said:
-            _LOG.warning("%s: %s", self._standing.controller.device, sentence)
-        self._said = sentence
+        # An error that lasts for hours is logged once, not at every poll.
+        if str(error) not in self._logged | self._met:
+            _LOG.warning("%s: %s", self._standing.controller.device, error)
+        self._met.add(str(error))
 
 
 class Drives:

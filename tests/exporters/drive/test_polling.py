@@ -134,6 +134,24 @@ def test_media_bytes_come_from_one_log_for_ever(machine: Machine, monkeypatch: p
     assert drive.status.reading == before
 
 
+def test_an_error_that_lasts_is_logged_once_and_again_after_it_was_over(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = machine.add(0, "LASTS", "fdp")
+    drive = drive_of(machine, commands_of(machine, monkeypatch))
+    drive.poll()
+    assert caplog.messages == []
+    for _ in range(2):
+        (answers / "fdp-stats.json").rename(answers / "kept")
+        for _ in range(3):
+            drive.poll()
+        (answers / "kept").rename(answers / "fdp-stats.json")
+        drive.poll()
+    first, again = caplog.messages
+    assert first == again
+    assert first.startswith("nvme0n1: ")
+
+
 def test_a_log_that_is_late_is_not_taken_for_missing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = machine.add(0, "LATE", "ocp")
     (answers / "hangs").write_text("ocp-smart-add-log\n")
