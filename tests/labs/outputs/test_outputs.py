@@ -170,6 +170,16 @@ def test_each_test_of_sysbench_is_read(lines: list[str], numbers: dict[str, floa
     assert output.table.errors == 2 * errors
 
 
+def test_errors_of_sysbench_are_those_of_their_own_interval() -> None:
+    lines = [
+        f"[ {at}s ] thds: 1 tps: 5.0 qps: 5.0 lat (ms,99%): 1.0 err/s: {rate}"
+        for at, rate in ((0, 7), (10, 0), (20, 3))
+    ]
+    samples = read(OutputFormat.SYSBENCH, *lines).table.samples
+    assert len(samples) == 2
+    assert read(OutputFormat.SYSBENCH, *lines).table.errors == 30
+
+
 def test_averages_of_several_jobs_and_directions_are_one_row() -> None:
     lines = [f"{at}, {latency}, {way}, 0, 0" for way in (0, 1) for at, latency in ((1000, 10), (2001, 20), (3000, 30))]
     table = read(OutputFormat.FIO_LOG, *lines, "1000, 30, 1, 0, 0", unit=LatencyUnit.MICROSECONDS).table

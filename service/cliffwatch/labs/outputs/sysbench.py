@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from cliffwatch.analysis.table import ERRORS_COLUMN
+from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN
 from cliffwatch.labs.outputs.rows import (
     NUMBER,
     RATE_COLUMN,
@@ -36,10 +36,11 @@ def read(lines: Iterable[str]) -> Reading:
             block_bytes = float(found["size"]) * _UNITS.get(found["unit"], 1)
         if found := _LINE.match(line):
             said.append(Progress(number, float(found["end"]), _numbers(number, line, block_bytes)))
-    errors = {ERRORS_COLUMN: 0.0}
     rows = rows_of_progress(said)
-    for row, earlier, each in zip(rows, [0.0, *(each.end for each in said)], said, strict=False):
-        row.numbers |= errors | {ERRORS_COLUMN: round(each.numbers.get(ERRORS_COLUMN, 0.0) * (each.end - earlier))}
+    for row in rows:
+        # It prints them per second.
+        seconds = row.numbers[END_COLUMN] - row.at
+        row.numbers[ERRORS_COLUMN] = round(row.numbers.get(ERRORS_COLUMN, 0.0) * seconds)
     return Reading(rows)
 
 
