@@ -25,7 +25,7 @@ def check_document(document: dict[str, Any]) -> Workload:
 
 def check_yaml(text: str) -> Workload:
     """Check a workload that is written as YAML, as `check_document` does."""
-    return checked_workload(workload_document(text))
+    return check_document(workload_document(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pydantic import ValidationError
 
 from cliffwatch.base import locks
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.state import status_of
 from cliffwatch.model.order import RunOrder
@@ -59,7 +62,10 @@ class CollectionRequest:
         status = status_of(events)
         if status is None or status.load_start is None:
             return None
-        order = RunOrder.model_validate(reader.document(files.ORDER))
+        try:
+            order = RunOrder.model_validate(reader.document(files.ORDER))
+        except ValidationError as error:
+            raise Problem(Code.JOURNAL_UNREADABLE, f"{files.ORDER} is not valid", faults_of(error)) from error
         ended = [event.at for event in events if ends_load(event)]
         facts = reader.facts()
         file_system = facts.get("file_system") or {}
