@@ -152,7 +152,7 @@ def test_alerts_reach_the_service_with_their_run_and_a_warming_drive_is_left_in_
         "severity": "critical",
         "layer": "run",
     }
-    assert alert["annotations"]["runbook_url"] == "alerts/runbooks/CliffwatchRunStalled.md"
+    assert alert["annotations"]["runbook_url"] == "/runbooks/CliffwatchRunStalled"
 
     stack.run.stalled = False
     wait_until(lambda: service.alerts("CliffwatchRunStalled", "resolved"), "the end of the stalled run's alert")

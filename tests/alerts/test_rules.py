@@ -100,7 +100,7 @@ def test_each_alert_says_what_it_means_to_a_person_and_to_the_routing(alert: dic
     assert annotations["summary"].endswith(".")
     assert "{{" not in annotations["summary"]
     assert annotations["description"].endswith(".")
-    assert annotations["runbook_url"] == f"alerts/runbooks/{name}.md"
+    assert annotations["runbook_url"] == f"/runbooks/{name}"
     assert annotations["dashboard_url"].startswith("/d/cliffwatch-")
 
 

@@ -19,6 +19,12 @@ def printed(*arguments: str) -> str:
     return done.stdout
 
 
+def with_links_to(address: str, rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for annotations in (rule["annotations"] for rule in rules if "annotations" in rule):
+        annotations["runbook_url"] = address + annotations["runbook_url"]
+    return rules
+
+
 def alerts_of(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
@@ -32,16 +38,27 @@ def test_the_rules_are_one_file_that_prometheus_takes(tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     said = json.loads(printed("rules", "export", "--to", str(file), "--output", "json"))
     assert said == {"file": str(file), "format": "yaml"}
-    assert alerts_of(yaml.safe_load(file.read_text())["groups"]) == own_rules()
+    found = alerts_of(yaml.safe_load(file.read_text())["groups"])
+    assert found == with_links_to("http://127.0.0.1:9899", own_rules())
     done = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("how", ["flag", "setting"])
+def test_links_of_rules_lead_to_the_service_as_people_reach_it(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "https://soaks.example.org"
+    flags = ("--url", f"{address}/") if how == "flag" else ()
+    if how == "setting":
+        monkeypatch.setenv("CLIFFWATCH_PUBLIC_URL", f"{address}/")
+    document = yaml.safe_load(printed(*flags, "rules", "export"))
+    assert alerts_of(document["groups"]) == with_links_to(address, own_rules())
 
 
 def test_an_operator_gets_the_same_rules_with_the_labels_that_it_looks_for() -> None:
     document = yaml.safe_load(printed("rules", "export", "--for-operator", "--label", "release=prometheus"))
     assert (document["apiVersion"], document["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
     assert document["metadata"]["labels"] == {"app.kubernetes.io/name": "cliffwatch", "release": "prometheus"}
-    assert alerts_of(document["spec"]["groups"]) == own_rules()
+    assert alerts_of(document["spec"]["groups"]) == with_links_to("http://127.0.0.1:9899", own_rules())
 
 
 def test_the_dashboards_are_files_or_config_maps(tmp_path: Path) -> None:

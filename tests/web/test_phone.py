@@ -54,6 +54,8 @@ def test_nothing_is_cut_off_on_a_phone(page: Page, service: Service, runs: dict[
         "/schedules": (None, ["#list button.danger", "#list code"]),
         "/drives": (None, ["section.drive h2"]),
         "/start": (None, ["button[value=check]"]),
+        "/runbooks": (None, ["dt a"]),
+        f"/runbooks/CliffwatchRunStalled?run_id={runs['live']}": (None, ["pre"]),
         "/runs/none-such": (None, ["[role=alert]"]),
     }
     for path, (ready, needed) in seen.items():

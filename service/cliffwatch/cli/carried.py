@@ -42,8 +42,15 @@ def export_rules(
     to: ToOption = None,
     output: FileOutputOption = None,
 ) -> None:
-    """Write all rules as one rule file of Prometheus, or as a PrometheusRule."""
+    """Write all rules as one rule file of Prometheus, or as a PrometheusRule.
+
+    Their links to runbooks lead to the service of --url, or to CLIFFWATCH_PUBLIC_URL.
+    """
+    session = session_of(context)
+    address = session.service_url().rstrip("/") if session.url else session.settings().public_url
     groups = [group for path in sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml")) for group in _groups_of(path)]
+    for rule in (rule for group in groups for rule in group["rules"] if "annotations" in rule):
+        rule["annotations"]["runbook_url"] = address + rule["annotations"]["runbook_url"]
     document: dict[str, Any] = {"groups": groups}
     if for_operator:
         document = _resource("monitoring.coreos.com/v1", "PrometheusRule", _NAME, _labels(label)) | {"spec": document}

@@ -57,7 +57,7 @@ from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.telemetry.drive_health import DriveSource
 from cliffwatch.web import drives as drives_page
-from cliffwatch.web import library_pages, login, run_now, run_pages, static_files
+from cliffwatch.web import library_pages, login, run_now, run_pages, runbooks, static_files
 from cliffwatch.web import schedules as schedules_page
 from cliffwatch.web import start as start_page
 from cliffwatch.web.firing import FollowedAlerts
@@ -74,7 +74,7 @@ _PROTECTED = (
     Code.NOT_READY,
     Code.DATABASE_UNAVAILABLE,
 )
-_PAGES = (run_pages, library_pages, run_now, start_page, login, drives_page, schedules_page, static_files)
+_PAGES = (run_pages, library_pages, run_now, start_page, login, drives_page, schedules_page, runbooks, static_files)
 #: In the order in which they are tried and documented.
 _API = (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery, aging)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)

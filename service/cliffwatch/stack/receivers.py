@@ -64,7 +64,10 @@ def _name_of_ends(channel: Channel) -> str:
 
 def _alert_links(service_url: str) -> str:
     run = f"{{{{ with .CommonLabels.run_id }}}}{service_url}/runs/{{{{ . }}}}{{{{ end }}}}"
-    return f'{run}{{{{ "\\n" }}}}{{{{ with .CommonAnnotations.runbook_url }}}}what to do: {{{{ . }}}}{{{{ end }}}}'
+    of_run = "{{ with .CommonLabels.run_id }}?run_id={{ . }}{{ end }}"
+    path = "{{ .CommonAnnotations.runbook_url }}"
+    runbook = f"{{{{ if .CommonAnnotations.runbook_url }}}}what to do: {service_url}{path}{of_run}{{{{ end }}}}"
+    return f'{run}{{{{ "\\n" }}}}{runbook}'
 
 
 def _end_links(service_url: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cliffwatch.app.alerts import FIRING, Alert
 from cliffwatch.journal import Event, EventType, JournalReader, files
+from cliffwatch.web.runbooks import runbook_link
 
 #: Journals that are followed at the same time; the one that was not asked for the longest is forgotten.
 FOLLOWED_RUNS = 256
@@ -20,7 +21,7 @@ FOLLOWED_RUNS = 256
 
 @dataclass(frozen=True, slots=True)
 class FiringAlert:
-    """An alert as a page shows it. `starts_at` in seconds since the epoch."""
+    """An alert as a page shows it. `starts_at` in seconds since the epoch; `runbook` is the path of its page."""
 
     name: str
     severity: str
@@ -28,24 +29,28 @@ class FiringAlert:
     starts_at: float
     fingerprint: str
     names_a_run: bool
+    runbook: str | None = None
 
     @staticmethod
     def of(alert: Alert) -> "FiringAlert":
         words = " ".join(filter(None, (alert.summary, alert.description)))
+        runbook = runbook_link(alert.name, alert.labels)
         return FiringAlert(
-            alert.name, alert.severity, words, alert.starts_at, alert.fingerprint, alert.run_id is not None
+            alert.name, alert.severity, words, alert.starts_at, alert.fingerprint, alert.run_id is not None, runbook
         )
 
     @staticmethod
     def of_event(event: Event) -> "FiringAlert":
         reported = event.detail
+        labels = reported.get("labels") or {}
         return FiringAlert(
             event.name,
             str(reported.get("severity") or ""),
             " ".join(str(reported[name]) for name in ("summary", "description") if reported.get(name)),
             float(reported.get("starts_at") or event.at),
             str(reported.get("fingerprint")),
-            "run_id" in (reported.get("labels") or {}),
+            "run_id" in labels,
+            runbook_link(event.name, labels),
         )
 
 

@@ -35,6 +35,7 @@ from cliffwatch.web.curves import columns_of
 from cliffwatch.web.firing import FollowedAlerts
 from cliffwatch.web.page import EMPTY_IS_NONE, HEADERS, PageRoute, go_to, show
 from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, run_list
+from cliffwatch.web.runbooks import PLACEHOLDERS, runbooks
 from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -108,6 +109,7 @@ def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVis
         again=run.workload.version is not None and not run.more_targets and visitor.may_operate,
         deletable=run.state is RunState.FINISHED and visitor.may_operate,
         note_limit=NOTE_LIMIT,
+        runbooks={"names": list(runbooks()), "labels": list(PLACEHOLDERS)},
         stoppable=run.state in _STOPPABLE and visitor.may_operate,
         markable=run.imported_at is None and visitor.may_operate,
         window=window_seconds,

@@ -2,7 +2,7 @@
 // A run's page: draws its past, follows it while it goes on, and keeps trying while the service is away.
 (function () {
   const byId = (id) => document.getElementById(id);
-  const live = byId("live"), run = live.dataset.run, base = "/runs/" + run;
+  const live = byId("live"), run = live.dataset.run, base = "/runs/" + run, runbooks = JSON.parse(live.dataset.runbooks);
   // Windows beyond this are thinned out by half, so that a page left open for days stays as large as it is.
   const ROW_LIMIT = 40000, EVENT_LIMIT = 200, SHOWN_EVENTS = new Set(["state", "phase", "gap", "finding", "alert", "note"]);
   // What no event announces is asked for every so often, and with a new window or state as soon as that.
@@ -165,8 +165,16 @@
     when.textContent = elapsed(event.elapsed);
     kind.textContent = isOver ? "resolved" : event.type;
     text.textContent = event.text;
+    if (event.type === "alert" && runbooks.names.includes(event.name)) text.append(" ", runbookLink(event));
     line.append(when, kind, text);
     return line;
+  }
+  // As `runbook_link` of the pages.
+  function runbookLink(event) {
+    const labels = Object.entries(event.detail.labels || {}).filter(([name]) => runbooks.labels.includes(name)), link = document.createElement("a");
+    link.href = "/runbooks/" + event.name + "?" + new URLSearchParams(labels);
+    link.textContent = "what to do";
+    return link;
   }
   // A list begins with its newest lines, whole; a button shows the others.
   const SHORT_LENGTH = 10;

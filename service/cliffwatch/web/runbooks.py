@@ -1,0 +1,102 @@
+"""Runbooks of the alerts as pages, with the labels of the alert that leads there filled into their commands."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.resources import ALERTS_DIRECTORY
+from cliffwatch.http.context import Context
+from cliffwatch.model.settings import Settings
+from cliffwatch.web.page import PageRoute, show
+from cliffwatch.web.session import AnyVisitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_DIRECTORY = ALERTS_DIRECTORY / "runbooks"
+#: Placeholders of commands, by the label of the alert that replaces each.
+PLACEHOLDERS = {"run_id": "RUN", "operation": "OPERATION", "device": "DEVICE", "mountpoint": "MOUNTPOINT"}
+#: What is filled in stands in commands of a shell and in strings of PromQL: a value that could end either is left out.
+_PLAIN = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._:/@+-]{0,199}")
+
+
+@cache
+def runbooks() -> Mapping[str, Path]:
+    """Files of the runbooks by the name of their alert, in order of the names."""
+    return {path.stem: path for path in sorted(_DIRECTORY.glob("*.md"))}
+
+
+@router.get("/runbooks")
+def list_runbooks(request: Request, visitor: AnyVisitor) -> Response:
+    """All alerts, each with the first sentence of its runbook."""
+    meanings = {name: _meaning(path.read_text(encoding="utf-8")) for name, path in runbooks().items()}
+    return show(request, "runbooks.html", visitor, meanings=meanings)
+
+
+@router.get("/runbooks/{alert}")
+def show_runbook(
+    request: Request,
+    alert: str,
+    services: Context,
+    visitor: AnyVisitor,
+) -> Response:
+    """The runbook of an alert. The address's labels replace the placeholders of its commands."""
+    path = runbooks().get(alert)
+    if path is None:
+        raise Problem(Code.NOT_FOUND, f"no alert is named {alert!r}; /runbooks lists them")
+    labels = plain_labels(request.query_params)
+    text = rendered(path.read_text(encoding="utf-8"), _values(services.settings, labels))
+    return show(request, "runbook.html", visitor, alert=alert, run_id=labels.get("run_id"), text=text)
+
+
+def runbook_link(alert: str, labels: Mapping[str, object]) -> str | None:
+    """Path of an alert's runbook, with its labels; None for an alert of another's, which has none."""
+    if alert not in runbooks():
+        return None
+    query = urlencode(plain_labels(labels))
+    return f"/runbooks/{alert}" + (f"?{query}" if query else "")
+
+
+def plain_labels(labels: Mapping[str, object]) -> dict[str, str]:
+    """The labels that replace placeholders, without values that a command could not hold as they are."""
+    found = {name: str(labels[name]) for name in PLACEHOLDERS if name in labels}
+    return {name: value for name, value in found.items() if _PLAIN.fullmatch(value)}
+
+
+def rendered(text: str, values: Mapping[str, str]) -> Markup:
+    """Markdown as HTML, without raw HTML; `values` replace their placeholders in code blocks."""
+    markdown = MarkdownIt("commonmark", {"html": False})
+    tokens = markdown.parse(text)
+    for token in tokens:
+        if token.type in {"code_block", "fence"}:
+            token.content = filled(token.content, values)
+    # Its text is the repository's own, and the renderer escapes what is filled in.
+    return Markup(markdown.renderer.render(tokens, markdown.options, {}))  # noqa: S704
+
+
+def filled(command: str, values: Mapping[str, str]) -> str:
+    """A command with the placeholders that have a value replaced."""
+    return re.sub(r"\$?\b[A-Z][A-Z_]+\b", lambda found: values.get(found[0], found[0]), command)
+
+
+def _values(settings: Settings, labels: Mapping[str, str]) -> dict[str, str]:
+    """Values by placeholder."""
+    values = {PLACEHOLDERS[name]: value for name, value in labels.items()}
+    if run := values.get("RUN"):
+        values["RUN_DIRECTORY"] = str(settings.runs_directory / run)
+    if settings.prometheus_url is not None:
+        values["$PROMETHEUS"] = settings.prometheus_url
+    values["$ALERTMANAGER"] = f"http://127.0.0.1:{settings.alertmanager_port}"
+    return values
+
+
+def _meaning(text: str) -> str:
+    """The first sentence of a runbook's section Meaning, without its marks."""
+    _, _, meaning = text.partition("## Meaning\n")
+    paragraph = " ".join(meaning.strip().split("\n\n")[0].split())
+    return paragraph.split(". ")[0].rstrip(".") + "."
