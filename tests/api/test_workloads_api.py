@@ -45,8 +45,9 @@ def test_everything_wrong_with_a_workload_is_said_at_once(api: Api) -> None:
     assert {fault["field"] for fault in response.json()["errors"]} == {"window", "phases.soak", "colour"}
     for body in ({"yaml": "a: [b"}, {"yaml": "- 1"}, {"yaml": "version: 1"}):
         assert api.post("/workloads/validate", body).json()["code"] == "workload_invalid"
-    for body in ({**WORKLOAD, "description": "a\0b"}, {"yaml": yaml.safe_dump({**WORKLOAD, "description": "a\0b"})}):
-        assert api.post("/workloads/validate", body).json()["code"] == "workload_invalid"
+    unfit = {**WORKLOAD, "description": "a\0b"}
+    for document in (unfit, {"yaml": yaml.safe_dump(unfit)}):
+        assert api.post("/workloads/validate", document).json()["code"] == "workload_invalid"
     load = api.post("/workloads/validate", {**WORKLOAD, "load": {"median_latency": "2 parsec"}}).json()
     assert load["errors"][0]["field"] == "load.median_latency"
 
