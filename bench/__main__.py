@@ -1,4 +1,4 @@
-"""`make bench`: measure every figure that docs/figures.md states, and say which are reached.
+"""`make bench`: measure every figure that docs/figures.md states, and report which targets are reached.
 
 `python -m bench NAME…` measures only those.
 """

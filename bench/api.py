@@ -1,4 +1,4 @@
-"""List and show with 1,000 finished and 10 live runs on SQLite: how long do they take?"""
+"""Response time of the API's list and show of runs, with 1,000 finished and 10 live runs on SQLite."""
 
 import shutil
 import tempfile
@@ -25,7 +25,7 @@ REQUESTS = 1000
 
 
 def finished_journal(directory: Path, created_at: float) -> None:
-    """A run of ten minutes at 10 s windows that passed."""
+    """Write the journal of a passed run of ten minutes with 10 s windows."""
     workload = workload_from(
         {"version": 1, "name": "bench", "engine": "synthetic", "window": "10s", "phases": {"soak": "10m"}}
     )

@@ -1,9 +1,9 @@
-"""How well degradation is found: what is missed, raised for nothing, and how late, on soaks whose truth is known.
+"""Quality of detection on soaks with known degradations: how many are missed, false alarms, and delays.
 
-The soaks come from three generators of different make, and a fourth lays over them what percentiles hide: stalls, loads
-that fade, rare spikes. Nothing was tuned on the seeds. `python -m bench.detection` prints every kind with its counts
-and intervals; `--peers` adds what other methods make of the same series, and `--otava` Apache Otava, in an environment
-of its own that is thrown away.
+The soaks come from three different generators, and a fourth lays over them what percentiles hide: stalls, loads that
+fade, rare spikes. Nothing was tuned on the seeds. `python -m bench.detection` prints every kind with its counts and
+intervals; `--peers` adds the results of other methods on the same series, and `--otava` those of Apache Otava, in a
+temporary environment of its own.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from cliffwatch.analysis.finding import Finding
 from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
 
-#: No seed below this one may be used here: those were looked at while the detectors were made.
+#: Lowest seed that may be used here: those below it were used to develop the detectors.
 FIRST_SEED = 5000
 SEEDS = 20
 MINUTE = 60.0
@@ -31,7 +31,7 @@ Method = Callable[[Soak], list[Finding]]
 
 @dataclass(slots=True)
 class Pooled:
-    """All soaks' scores together; `cost_seconds` is the processor time a soak took, by soak."""
+    """Scores of all soaks together; `cost_seconds` is the processor time of each soak."""
 
     truths: int = 0
     missed: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ def figures() -> list[Figure]:
 
 
 def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
-    """A soak of each generator for each seed: degradations and look-alikes, alone and together, as they are drawn."""
+    """One soak per generator and seed, with degradations and look-alikes, alone and together, as they are drawn."""
     for seed in seeds:
         yield lognormal.make(seed)
         yield queue.make(seed)
@@ -98,7 +98,7 @@ def offline(soak: Soak) -> list[Finding]:
 
 
 def measure(corpus: Sequence[Soak], method: Method, is_online: bool) -> Pooled:
-    """What a method is worth on a corpus; `is_online` counts by the moment of detection, else by the onset."""
+    """Pooled score of a method on a corpus: by the time of detection when `is_online`, else by the onset."""
     pooled = Pooled()
     for soak in corpus:
         pooled.add(*_measured(soak, method, is_online))
@@ -114,7 +114,7 @@ def _measured(soak: Soak, method: Method, is_online: bool) -> tuple[Score, float
 
 
 def poisson_interval(count: int) -> tuple[float, float]:
-    """The exact 95 % interval of the mean of which `count` is one draw."""
+    """Exact 95 % confidence interval of the mean of a Poisson distribution of which `count` is one draw."""
 
     def at_most(mean: float, most: int) -> float:
         return sum(math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(most + 1))
@@ -164,7 +164,7 @@ def _offline_figures(pooled: Pooled) -> Iterator[Figure]:
 
 
 def describe(name: str, pooled: Pooled) -> Iterator[str]:
-    """Everything that was measured of a method, for reading."""
+    """Lines of text with everything that was measured of a method."""
     low, high = pooled.interval_a_day
     missed = ", ".join(sorted(pooled.missed))
     yield f"{name}: missed {len(pooled.missed)} of {pooled.truths}" + (f" ({missed})" if missed else "")

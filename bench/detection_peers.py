@@ -1,4 +1,4 @@
-"""Other methods on the same series, each the way it is commonly used: they see p99 and no more."""
+"""Other change-detection methods on the same soaks, each as it is commonly used; they see only p99."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from testkit.soaks.soak import Soak
 
 from cliffwatch.analysis.finding import Finding, FindingKind
 
-#: A change by less than this is no finding for any of them.
+#: A change by a smaller ratio counts as no finding of any method.
 _RATIO = 1.2
 _OTAVA = """
 import json, sys
@@ -31,7 +31,7 @@ for line in sys.stdin:
 
 
 def medians(soak: Soak, windows: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Times and natural logarithms of p99, as medians of so many windows."""
+    """Times and natural logarithms of p99, as medians of `windows` windows each."""
     values = soak.columns["p99"]
     known = np.isfinite(values) & (values > 0)
     times, levels = soak.times[known], np.log(values[known])
@@ -55,7 +55,7 @@ def kernel_bic(soak: Soak) -> list[Finding]:
 
 
 def page_hinkley(soak: Soak) -> list[Finding]:
-    """Page-Hinkley for a rise, on log p99 by windows, after one warm-up hour; begun anew after each alarm."""
+    """Page-Hinkley test for a rise of log p99, by windows, after one warm-up hour; restarted after each alarm."""
     findings = []
     mean, gathered, lowest, count = 0.0, 0.0, 0.0, 0
     values = soak.columns["p99"]
@@ -78,7 +78,7 @@ def _finding(at: float, before: float, after: float, detected: float | None = No
 
 
 class _Otava:
-    """A process of Otava in an environment of its own, which goes with it."""
+    """A process of Apache Otava in a virtual environment of its own, which is removed with it."""
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="otava-")

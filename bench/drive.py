@@ -1,13 +1,13 @@
-"""The emulated drive: how fast it is without its timing, and how true to its model it is with it.
+"""The emulated drive: its throughput without timing, and how well its latencies agree with its model with timing.
 
 **Fast.** ext4 on a loop device with direct I/O, once over the file that FUSE serves (timing off) and once over a plain
 file. Both files' content lies in the same file system, in memory, so that neither the disk below nor the page cache
-takes part in the comparison: a plain file there is as fast as a backing file can be. Each pair of runs follows at once,
-each side first in every other pair, and the median of the pairs' ratios counts.
+takes part in the comparison: a plain file there is as fast as a backing file can be. Runs come in pairs, one right
+after the other, each side first in every other pair, and the median of the pairs' ratios counts.
 
-**True.** Percentiles of latency as fio sees them on the loop device, and as the block-layer probe does, against what
-the model decided for the very same requests. The probe counts in buckets that double, so of its percentile only the
-bucket is known; what is compared is the end of the bucket that is nearer.
+**True.** Latency percentiles that fio, and the block-layer probe, measure on the loop device, against what the model
+decided for the very same requests. The probe counts in buckets that double, so of its percentile only the bucket is
+known; the nearer end of the bucket is compared.
 """
 
 import json
@@ -39,11 +39,11 @@ RATIOS = {
     ),
 }
 
-#: Agreement: this share of what the model decided, and this on top.
+#: Allowed difference from the model: this share of its latency, plus this time.
 SHARE = 0.05
 ALLOWED_SECONDS = 100e-6
 ROUNDS = 3
-#: The load runs before other processes, as the drive does: how late a busy machine makes them is not the drive's doing.
+#: Real-time priority for the load, as for the drive: delays by a busy machine are not the drive's.
 FIRST = ("chrt", "--rr", "1")
 SHAPE = "--capacity=512MiB --pages-per-block=512 --channels=2 --dies-per-channel=2 --over-provisioning=0.2"
 FIRST_OF_CLEANING = "writes while cleaning, depth 1"
@@ -64,7 +64,7 @@ def figures() -> list[Figure]:
 
 
 def speed() -> list[Figure]:
-    """Throughput through FUSE by throughput without it."""
+    """Ratio of throughput through FUSE to throughput without it."""
     with tempfile.TemporaryDirectory(dir=MEMORY, prefix="cliffwatch-bench-") as place, ExitStack() as stack:
         base = Path(place)
         drive = stack.enter_context(emulated_drive(base / "drive", f"--capacity={SIZE_BYTES}", "--timing=off"))
@@ -102,7 +102,7 @@ def speed_of(name: str, points: dict[str, Path], least: float, job: list[str]) -
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A percentile of latency in seconds, by who saw it; the probe's as the bucket that holds it."""
+    """A latency percentile in seconds by the model, fio and the probe; the probe's as the bucket that holds it."""
 
     model: float
     fio: float
@@ -111,7 +111,7 @@ class Seen:
 
     @property
     def fio_error(self) -> float:
-        """The difference in what is allowed: 1 is the limit."""
+        """Difference from the model as a multiple of the allowed one: 1 is the limit."""
         return abs(self.fio - self.model) / self._allowed
 
     @property
@@ -124,7 +124,7 @@ class Seen:
 
 
 def agreement() -> list[Figure]:
-    """How far the percentiles that fio and the probe see are from the model's, in what is allowed."""
+    """Differences of fio's and the probe's percentiles from the model's, as multiples of the allowed difference."""
     build_probe()
     found: dict[tuple[str, str], list[Seen]] = {}
     with (
@@ -176,7 +176,7 @@ def compare(drive: EmulatedDrive, probe: Probe, job: list[str]) -> dict[str, See
 
 @contextmanager
 def counted(probe: Probe, device: str, operation: str) -> Iterator[list[Scrape]]:
-    """Scrapes before and after a load: the last holds every request that the kernel completed."""
+    """Scrapes before and after a load: the last has at least 99 % of the requests that the kernel completed."""
     before, completed_before = probe.scrape(), completed(device, operation)
     scrapes = [before]
     yield scrapes
@@ -190,13 +190,13 @@ def counted(probe: Probe, device: str, operation: str) -> Iterator[list[Scrape]]
 
 
 def completed(device: str, operation: str) -> int:
-    """Requests of the operation that the kernel has completed on the device."""
+    """Number of requests of the operation that the kernel has completed on the device."""
     fields = Path(f"/sys/block/{device}/stat").read_text().split()
     return int(fields[0 if operation == "read" else 4])
 
 
 def fio_jobs(*arguments: str, before: Sequence[str] = ()) -> dict[str, Any]:
-    """Run fio, by the command `before`; its JSON output, all jobs reported together."""
+    """Run fio, by the command `before`; returns its JSON output, with all jobs reported together."""
     common = [
         *before,
         "fio",

@@ -1,4 +1,4 @@
-"""Does the emulated drive's memory grow with time? Ten minutes of load, or as many seconds as are given:
+"""Growth of the emulated drive's memory under load, over ten minutes or as many seconds as are given:
 
 python -m bench.drive_memory 3600
 """
@@ -28,7 +28,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def samples(seconds: float) -> list[tuple[float, int]]:
-    """Seconds since the load began, and memory, once a second. Metrics are read each time, as they are in a stack."""
+    """Seconds since the load began and resident bytes, once a second. Metrics are read each time, as in a stack."""
     with (
         tempfile.TemporaryDirectory(dir=MEMORY, prefix="cliffwatch-bench-") as place,
         emulated_drive(Path(place) / "drive", *FLAGS.split()) as drive,
@@ -50,7 +50,7 @@ def samples(seconds: float) -> list[tuple[float, int]]:
 
 
 def figures(seconds: float = SECONDS) -> list[Figure]:
-    """Growth from after the first fifth, by when every page and every path has been used, to the end."""
+    """Memory at the end, and its growth since the first fifth, by when every page and every path has been used."""
     build()
     taken = samples(seconds)
     settled = [sample for sample in taken if sample[0] >= seconds / 5]

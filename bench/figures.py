@@ -1,4 +1,4 @@
-"""How a benchmark says what it found: one line a figure, with its target beside it."""
+"""Results of benchmarks: one line per figure, with its target."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""fio through the engine against plain fio with the same job, in turn: does being watched cost the load anything?"""
+"""Monitoring overhead: throughput of fio through the engine against plain fio with the same job, in turn."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from cliffwatch.model.target import DirectoryTarget
 
 PAIRS = 8
 SECONDS = 10
-#: What both run: as many small writes as the file system takes, so that any cost of watching shows.
+#: Job of both: as many small writes as the file system takes, so that any monitoring overhead shows.
 JOB = {
     "rw": "randwrite",
     "bs": "4k",
@@ -28,7 +28,7 @@ JOB = {
 
 
 def plain_operations_per_second(directory: Path) -> float:
-    """fio by itself."""
+    """Operations per second of fio by itself."""
     directory.mkdir()
     options = [f"--{name}={value}" for name, value in JOB.items()]
     common = ["--name=w", "--thread", "--time_based", "--randrepeat=0", "--norandommap", "--refill_buffers"]
@@ -43,7 +43,7 @@ def plain_operations_per_second(directory: Path) -> float:
 
 
 def watched_operations_per_second(base: Path, number: int) -> float:
-    """The same job as a run, over the seconds that its windows measured."""
+    """Operations per second of the same job as a run, over the seconds that its windows measured."""
     job = "[w]\n" + "".join(f"{name}={value}\n" for name, value in JOB.items())
     directory = queue_run(
         base / f"run-{number}",

@@ -1,6 +1,6 @@
-"""What an installation takes: sizes of wheel and image, and the stack from images until it is healthy and while idle.
+"""Cost of an installation: size of wheel and image; start-up time, idle CPU and idle memory of the stack from images.
 
-The image lies on what the tests make in place of the pinned bases (testkit/compose/stand_ins.py).
+The image is built on the tests' stand-ins for the pinned base images (testkit/compose/stand_ins.py).
 """
 
 import json
@@ -44,7 +44,7 @@ def figures() -> list[Figure]:
 
 
 def _idle(described: Stack) -> list[Figure]:
-    """By `docker stats`, each of whose samples takes a second or two."""
+    """Mean CPU and memory of the idle stack by `docker stats`, each of whose samples takes a second or two."""
     samples = [_sample(described) for _ in range(SAMPLES)]
     percent, memory = (sum(values) / SAMPLES for values in zip(*samples, strict=True))
     return [

@@ -1,4 +1,4 @@
-"""The Kafka load against Kafka's own performance tools, in turn, on one broker and with one topic's settings.
+"""The Kafka load against Kafka's own performance tools: CPU, in turn, on one broker with the same topic settings.
 
 CPU-seconds are of the client's whole process, user and system, for a million records of 1 KiB.
 """
@@ -23,23 +23,23 @@ from testkit.kafka_broker import Cluster, java, start_cluster
 ROUNDS = 3
 PARTITIONS = 24
 RECORD_BYTES = 1024
-#: What all producers are given: batches as Kafka's tools make them by default.
+#: Batch sizes of all producers: the default of Kafka's tools, and a large one.
 BATCH_BYTES = 16 * 1024
 LARGE_BATCH_BYTES = 128 * 1024
 RECORDS = 1_000_000
-#: Of windows as long as those of a soak, or as near to it as a benchmark can come.
+#: Window length: as near to that of a soak as a benchmark can come.
 WINDOW_SECONDS = 5.0
 SECONDS = 15.0
-#: By then topics are made.
+#: Seconds before the load in which topics are made.
 AHEAD_SECONDS = 4.0
 SAMPLE_SECONDS = 0.2
-#: At maximum rate on a broker that keeps nothing: some 100 million records.
+#: Length of the load at maximum rate on a broker that stores nothing: some 100 million records.
 FLAT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process took; `records` are those that it produced or consumed."""
+    """CPU time and memory of a client process; `records` are those that it produced or consumed."""
 
     cpu_seconds: float
     memory_bytes: list[int]
@@ -56,19 +56,19 @@ class Cost:
 
 
 def resident(pid: int, field: str) -> int:
-    """`VmRSS` or `VmHWM` of a process; 0 when it has ended."""
+    """`VmRSS` or `VmHWM` of a process in bytes; 0 when it has ended."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(field)), 0)
 
 
 def measured(command: Sequence[str]) -> tuple[str, float, list[int], float]:
-    """Run it to its end: what it printed, its CPU-seconds, its memory in bytes time and again (the last of them the
-    largest that it ever was), how long it took."""
+    """Run a command to its end; returns its output, its CPU-seconds, samples of its memory in bytes (the last one is
+    the peak), and its duration in seconds."""
     begun = time.monotonic()
     memory, largest = [], 0
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(command, stdout=printed, stderr=subprocess.DEVNULL)
-        # Not by rusage alone: its largest memory is that of the parent process, when that had more.
+        # Not by rusage alone: its peak memory is that of the parent process when that was larger.
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             memory.append(resident(process.pid, "VmRSS"))
             largest = max(largest, resident(process.pid, "VmHWM"))
@@ -82,7 +82,7 @@ def measured(command: Sequence[str]) -> tuple[str, float, list[int], float]:
 
 
 def cliffwatch(bootstrap: str, seconds: float, **changes: object) -> tuple[Cost, load.Outcome]:
-    """A load of ours. Its cost is a million of what it produced, or of what it consumed where it produces nothing."""
+    """Run a load of this project; its cost counts the records produced, or those consumed if it produces none."""
     start = math.ceil((time.time() + AHEAD_SECONDS) / WINDOW_SECONDS) * WINDOW_SECONDS
     span = {"start": start, "stop": start + seconds, "window_seconds": WINDOW_SECONDS}
     document = load.configuration(bootstrap) | span | changes
@@ -116,7 +116,7 @@ def produce_java(cluster: Cluster, topic: str, batch_bytes: int) -> Cost:
 
 
 def consume(cluster: Cluster, topic: str) -> Cost:
-    """All that is in the topic: the load ends soon and reading goes on until the topic's end."""
+    """Cost of consuming a whole topic: the load ends soon, and reading continues until the topic's end."""
     consumer = {"from": "earliest"}
     topics = {"existing": [topic]}
     begun = time.monotonic()
@@ -140,13 +140,13 @@ def both_sides(cluster: Cluster) -> Cost:
 
 
 def both_sides_at_once(cluster: Cluster) -> Cost:
-    """As fast as the broker takes it and gives it."""
+    """Cost of producing and consuming at once, as fast as the broker allows."""
     topics = {"prefix": "all", "partitions": 288}
     return cliffwatch(cluster.bootstrap, SECONDS, topics=topics, producer={}, consumer={})[0]
 
 
 def flat() -> Cost:
-    """Produced as fast as possible to 288 partitions of a broker that keeps nothing."""
+    """Cost of producing as fast as possible to 288 partitions of a broker that stores nothing."""
     command = ["cargo", "bench", "--quiet", "--locked", "--package", "cliffwatch-kafka", "--bench", "null_broker"]
     environment = os.environ | {"CARGO_TARGET_DIR": str(STATE / "target")}
     pipe = subprocess.PIPE
@@ -160,14 +160,14 @@ def flat() -> Cost:
 
 
 def growth(memory_bytes: Sequence[int]) -> float:
-    """How much more it was in the last tenth than after the first fifth, by when every buffer was used."""
+    """Growth of memory in bytes from after the first fifth, by when every buffer was used, to the last tenth."""
     settled = memory_bytes[len(memory_bytes) // 5 : -1]
     tenth = max(1, len(settled) // 10)
     return statistics.median(settled[-tenth:]) - statistics.median(settled[:tenth])
 
 
 def latencies() -> list[Figure]:
-    """What latency the client itself adds, and how exactly it reports delays, by the Rust benchmark."""
+    """Latency that the client itself adds, and errors of the delays that it reports, by the Rust benchmark."""
     done = subprocess.run(
         ["cargo", "bench", "--locked", "--package", "cliffwatch-kafka", "--bench", "added_latency"],
         check=True,
@@ -205,7 +205,7 @@ def figures() -> list[Figure]:
             note("ProducerPerformance, large batches", produce_java(cluster, topic, LARGE_BATCH_BYTES))
             note("produce, large batches", produce(cluster, topic, LARGE_BATCH_BYTES))
             cluster.delete_topic(topic)
-            # Records of ours alone, so that every one of them is checked.
+            # Only records of this project's load, so that every one of them is checked.
             cluster.create_topic(f"{topic}-read", PARTITIONS)
             made = produce(cluster, f"{topic}-read", LARGE_BATCH_BYTES).records
             note("consume", consume(cluster, f"{topic}-read"))

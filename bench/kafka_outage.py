@@ -1,7 +1,7 @@
-"""Ten minutes through the service against three brokers, one of which is killed in the middle and comes back.
+"""A ten-minute run through the service against three brokers, one of which is killed in the middle and restarted.
 
-Figures are what must not happen (records lost, repeated, reordered, corrupted, given up) and what must be seen: the
-outage among the run's events, and latencies as long as records waited.
+Figures are faults that must not happen (records lost, repeated, reordered, corrupted, given up) and effects that must
+show: the outage among the run's events, and latencies as long as records waited.
 """
 
 import shutil
@@ -25,10 +25,10 @@ PARTITIONS, RATE = 288, 2000
 WINDOW_SECONDS = 2
 #: Brokers that have just started are slow, which must not be in the baseline.
 WARM_UP_SECONDS, BASELINE_SECONDS, SOAK_SECONDS = 60, 120, 420
-#: Of the first broker's absence, and for how long it stays away.
+#: Seconds of load before one broker is killed, and how long it stays down.
 KILL_AFTER_SECONDS, AWAY_SECONDS = 300, 60
 KILLED_WINDOW = KILL_AFTER_SECONDS // WINDOW_SECONDS
-#: Before the load topics are made; after it the run drains, deletes them and writes its report.
+#: Time besides the load: topics are made before it; after it the run drains, deletes them and writes its report.
 PATIENCE_SECONDS = 180
 FAULTS = ("lost", "duplicated", "reordered", "corrupted", "unacknowledged", "unsent", "partitions_not_drained")
 OUTAGE_EVENTS = ("disconnected", "leader_changed", "connection_failed", "reconnected")
@@ -66,7 +66,7 @@ def longest_seconds(windows: list[JournalWindow], name: str) -> float:
 
 
 def execute_run(service: Service, cluster: Cluster) -> Path:
-    """The run, with the outage in its middle; returns its journal once it has ended."""
+    """Execute the run, with the outage in its middle; returns its journal once it has ended."""
     answer = service.client.put("/api/v1/runs/outage", json=order(cluster))
     answer.raise_for_status()
     journal = Path(answer.json()["directory"])

@@ -1,4 +1,4 @@
-"""kill -9 of service, worker or engine, and power cuts, at random moments: what is lost, what is wrong afterwards?"""
+"""What is lost or wrong after kill -9 of service, worker or engine, and after power cuts, at random moments."""
 
 import random
 import shutil
@@ -25,7 +25,7 @@ SEED = 20_260_101
 
 
 def lines_of(directory: Path) -> list[bytes]:
-    """The committed windows: complete lines."""
+    """Complete lines of the windows file: the committed windows."""
     path = directory / files.WINDOWS
     return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
 
@@ -80,7 +80,7 @@ def figures() -> list[Figure]:
 
 
 def after_power_cuts() -> list[Figure]:
-    """Of a worker and a service on a real file system whose drive loses what was not flushed."""
+    """Promises broken by a worker and a service on a real file system whose drive loses what was not flushed."""
     found = []
     for file_system in MAKE:
         base = Path(tempfile.mkdtemp(prefix="cliffwatch-bench-"))

@@ -1,4 +1,4 @@
-"""A 36 h run in virtual time: does its cost grow, how large is its journal, how long does its report take?"""
+"""A 36 h run in virtual time: growth of its worker's memory and open files, journal size, and time to report."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ FIRST_HOUR_WINDOWS = 360
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A worker once `windows` were committed."""
+    """Memory and open files of a worker once `windows` were committed."""
 
     windows: int
     memory_bytes: int
@@ -28,14 +28,14 @@ class Sample:
 
 
 def sample(pid: int, directory: Path) -> Sample | None:
-    """None once the process is gone."""
+    """Measure a worker; None once its process is gone."""
     cost = cost_of(pid)
     last = JournalReader(directory).last_window()
     return None if cost is None else Sample(last.seq + 1 if last else 0, cost.memory_bytes, cost.open_files)
 
 
 def watch(directory: Path) -> list[Sample]:
-    """Execute the run; samples of the worker while it commits windows."""
+    """Execute the run; returns samples of the worker while it commits windows."""
     worker = start_worker(directory)
     samples = []
     while worker.poll() is None:
@@ -70,7 +70,7 @@ def figures() -> list[Figure]:
         report_bytes = (directory / files.REPORT_HTML).stat().st_size
     finally:
         shutil.rmtree(base)
-    # The least of many samples: a heartbeat or an event is being written in some of them.
+    # The least of many samples: in some, a heartbeat or an event is being written.
     tenth = len(later) // 10 + 1
     growth = min(item.open_files for item in later[-tenth:]) - min(item.open_files for item in later[:tenth])
     return [

@@ -1,7 +1,7 @@
-"""What the service's pages cost a browser: weight, first paint, drawing 36 hours, and memory of a page left open.
+"""Cost of the service's pages in a browser: bytes, first paint, drawing 36 hours, and memory of a page left open.
 
-A run of 36 h in virtual time stands in for one that took as long; two hours of windows are sent to an open page as fast
-as it takes them.
+A run of 36 h in virtual time stands in for a real one; two hours of windows are sent to an open page as fast as it
+accepts them.
 """
 
 import shutil
@@ -41,7 +41,7 @@ def figures() -> list[Figure]:
 
 @contextmanager
 def browse() -> Iterator[Browser]:
-    """The distribution's Chromium, without a window."""
+    """The distribution's Chromium, headless."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         raise RuntimeError("the pages are looked at in chromium: apt-get install chromium")
@@ -52,7 +52,7 @@ def browse() -> Iterator[Browser]:
 
 
 def soak(service: Service, name: str, **load: object) -> str:
-    """The id of a run of 36 h in virtual time, which is over."""
+    """Execute a run of 36 h in virtual time; returns its id once it is over."""
     workload = {
         "version": 1,
         "name": name,
@@ -72,7 +72,7 @@ def soak(service: Service, name: str, **load: object) -> str:
 
 
 def _log_in(page: Page, service: Service, after: str) -> float:
-    """Bytes of all assets that the page after the login loads, none of them cached."""
+    """Log in; returns the bytes of all assets that the page after the login loads, none of them cached."""
     sizes: dict[str, int] = {}
 
     def weigh(answer: Response) -> None:
@@ -101,7 +101,7 @@ def _drawing(page: Page, run_id: str) -> float:
     return float(page.get_attribute("#live", "data-drawn-milliseconds") or "inf")
 
 
-#: A stream that sends windows on request, in place of the browser's own.
+#: Replacement for the browser's EventSource that sends windows on request.
 _STAND_IN = """
 window.EventSource = class {
   constructor() { this.handlers = {}; window.stream = this; }
@@ -121,7 +121,7 @@ window.sendWindows = async (from, count, origin) => {
 
 
 def _growth(page: Page, session: CDPSession) -> float:
-    """Heap of a live page after two hours of windows, by what it was after the first quarter of an hour."""
+    """Ratio of a live page's heap after two hours of windows to its heap after the first quarter of an hour."""
     page.add_init_script(_STAND_IN)
     series = {
         "names": [

@@ -1,7 +1,7 @@
-"""`python -m bench.pictures RUN_DIRECTORY`: pictures of README.md and docs/, of a run and of a service that shows it.
+"""`python -m bench.pictures RUN_DIRECTORY`: make the pictures of README.md and docs/, from a run and a service's pages.
 
-The service is one of its own in a directory that is removed afterwards. Beside the run it has soaks of 36 h in virtual
-time, so that lists are not empty. Where CLIFFWATCH_PROMETHEUS_URL names a Prometheus, the drives show their health.
+The service is started in a temporary directory. Besides the run it has soaks of 36 h in virtual time, so that lists
+are not empty. Where CLIFFWATCH_PROMETHEUS_URL names a Prometheus, the drives show their health.
 """
 
 import shutil
@@ -20,7 +20,7 @@ PICTURES = Path(__file__).parents[1] / "docs" / "images"
 _WIDTH, _HEIGHT = 1280, 900
 _REPORT_HEIGHT = 1400
 _PHONE: ViewportSize = {"width": 390, "height": 844}
-#: Names of soaks and what of the synthetic engine makes each what it is.
+#: Settings of the synthetic engine for each soak, by the soak's name.
 _SOAKS: dict[str, dict[str, object]] = {
     "drive-a": {},
     "drive-b": {"cliff_after": "19h"},
@@ -42,7 +42,7 @@ def main(run_directory: Path) -> None:
 
 
 def _take_in(service: Service, run_directory: Path) -> str:
-    """Put a copy of the run among the service's own, as a user does with one from elsewhere."""
+    """Copy the run to the service's own runs, as a user does with a run from elsewhere; returns its id."""
     run_id = run_directory.name
     shutil.copytree(run_directory, service.state_directory / "runs" / run_id)
     service.rebuild_index()
@@ -108,7 +108,7 @@ def _check_a_start(page: Page, target: Path) -> None:
 
 
 def _save(page: Page, name: str) -> None:
-    """The whole page, and nothing of the window below it."""
+    """Save a picture of the whole page, without the empty window below it."""
     page.locator("body").screenshot(path=PICTURES / f"{name}.png")
 
 

@@ -1,9 +1,9 @@
-"""Does what a soak costs grow with time? The whole stack, in real time: two hours, or as many as are given.
+"""Growth of memory, open files and CPU during a soak: the whole stack in real time, two hours or as many as are given.
 
 python -m bench.real_soak 2
 
 Two runs at once, on an aging drive and on a plain directory, with service, watchers and a browser that shows one
-of them. Once a minute each process is looked at; the last quarter of the time is held against the first quarter, which
+of them. Once a minute each process is sampled; the last quarter of the time is compared with the first quarter, which
 begins after ten minutes of settling.
 """
 
@@ -44,14 +44,14 @@ _PROBE = Path(__file__).parents[1] / ".cliffwatch" / "ebpf"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Of one process, at so many seconds; of the page, whose processes are the browser's, its heap alone."""
+    """Cost of one process `at` seconds after the start; of the page, whose processes are the browser's, its heap."""
 
     at: float
     cost: ProcessCost
 
 
 class Stack:
-    """A service with its watchers, in a state directory and on ports of their own."""
+    """A service with its watchers, with their own state directory and ports."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -65,14 +65,14 @@ class Stack:
         (self.state / "ebpf").symlink_to(_PROBE)
 
     def command(self, *words: str) -> Any:
-        """What the command answers, as JSON."""
+        """Run a `cliffwatch` command; returns its JSON output, None when it prints nothing."""
         done = subprocess.run(
             [_COMMAND, "--output", "json", *words], env=self._environment, check=True, stdout=subprocess.PIPE, text=True
         )
         return json.loads(done.stdout) if done.stdout.strip() else None
 
     def processes(self, runs: dict[str, Path]) -> dict[str, int]:
-        """Process ids by name, of what lives at the moment."""
+        """Process ids of the service, watchers, workers and engines at the moment, by name."""
         daemon = find_daemon(self.state)
         found = {} if daemon is None else {"service": daemon.process.pid}
         for name, watcher in watchers(self.settings).items():
@@ -99,7 +99,7 @@ def _stack() -> Iterator[Stack]:
 
 
 def workload(name: str, hours: float, **retention: Any) -> dict[str, Any]:
-    """The drill's load at a rate that leaves a machine of two processors to others."""
+    """Workload with the drill's load, at a rate that leaves time on a machine of two processors to other processes."""
     return {
         "version": 1,
         "name": name,
@@ -120,14 +120,14 @@ def workload(name: str, hours: float, **retention: Any) -> dict[str, Any]:
 
 
 def start(stack: Stack, name: str, target: str, hours: float, **retention: Any) -> Path:
-    """The journal of a run."""
+    """Start a run; returns its journal."""
     document = stack.place / f"{name}.json"
     document.write_text(json.dumps(workload(name, hours, **retention)))
     return Path(stack.command("run", "start", str(document), "--target", target)["directory"])
 
 
 def soak(hours: float) -> tuple[dict[str, list[Sample]], dict[str, dict[str, Any]]]:
-    """Samples by process, and the runs as they ended."""
+    """Execute both runs; returns samples by process, and the ended runs by name."""
     with _stack() as stack:
         drive = stack.command("drive", "attach", DRIVE)
         try:
@@ -183,7 +183,7 @@ def _watch(stack: Stack, runs: dict[str, Path], hours: float) -> dict[str, list[
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A process in the first and the last quarter: median memory, least of open files, share of a core."""
+    """Cost of a process in the first and the last quarter: median memory, least open files, share of a core."""
 
     name: str
     memory_bytes: tuple[float, float]
@@ -199,7 +199,7 @@ class Change:
 
 
 def change_of(name: str, samples: list[Sample], seconds: float) -> Change | None:
-    """None of what was not there throughout."""
+    """Compare a process's samples of the first and the last quarter; None when it did not run throughout."""
     quarter = (seconds - SETTLE_SECONDS) / 4
     first = [each for each in samples if SETTLE_SECONDS <= each.at <= SETTLE_SECONDS + quarter]
     last = [each for each in samples if seconds - quarter <= each.at < seconds - SAMPLE_SECONDS]

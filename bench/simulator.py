@@ -1,4 +1,4 @@
-"""How fast and how small the simulator of a drive is: what `cargo bench` of the drive prints."""
+"""Speed and memory of the drive simulator, from the output of the drive's `cargo bench`."""
 
 import os
 import re

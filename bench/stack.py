@@ -1,4 +1,4 @@
-"""What the whole stack costs while nothing is run: service, Prometheus, Alertmanager, node_exporter and the probe."""
+"""CPU and memory of the whole stack without a run: service, Prometheus, Alertmanager, node_exporter and the probe."""
 
 import os
 import shutil

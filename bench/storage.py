@@ -1,7 +1,7 @@
 """The storage engine against fio with the same pattern on the same file system, in turn: throughput, and CPU per byte.
 
-The engine goes as fast as it can by being asked for far more than that; what it cannot do is shed. Its records carry
-identity and checksum, fio's blocks do not.
+The engine's target rate is far above what it can reach, so that it runs as fast as possible; the excess is shed. Its
+records have identity and checksum, fio's blocks do not.
 """
 
 import json
@@ -40,7 +40,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The same pattern for both."""
+    """A write pattern, as options of fio and as a load of the engine."""
 
     name: str
     fio: dict[str, str]
@@ -60,8 +60,8 @@ SYNCED = Pattern(
 )
 BUFFERED = Pattern(
     "1 MiB buffered, sequential",
-    # Longer than it gets: written a second time, pages that are dirty already would cost it nothing. And nothing is
-    # allocated ahead, which fio does by itself: a broker's file grows with each write, and so does the engine's here.
+    # Larger than fio can write in the time: rewriting pages that are dirty already would cost nothing. fio's default
+    # preallocation is off: a broker's file grows with each write, and so does the engine's here.
     {"bs": "1m", "direct": "0", "numjobs": "1", "size": "16g", "fallocate": "none"},
     {
         "style": "kafka",
@@ -86,13 +86,13 @@ def _cpu_seconds() -> float:
 
 
 def _settle() -> None:
-    """Let the drive finish what the one before has left in the page cache."""
+    """Flush what the previous measurement left in the page cache to the drive."""
     os.sync()
     time.sleep(1)
 
 
 def fio_work(pattern: Pattern, directory: Path) -> Work:
-    """fio by itself, through io_uring."""
+    """Throughput and CPU cost of fio by itself, through io_uring."""
     directory.mkdir()
     options = [f"--{name}={value}" for name, value in pattern.fio.items()]
     common = ["--name=w", "--rw=write", "--ioengine=io_uring", "--thread", "--time_based", "--group_reporting"]
@@ -106,7 +106,7 @@ def fio_work(pattern: Pattern, directory: Path) -> Work:
 
 
 def engine_work(pattern: Pattern, directory: Path) -> Work:
-    """The engine's program by itself."""
+    """Throughput and CPU cost of the engine's program by itself."""
     load = load_of(**pattern.load, rate=BEYOND, burst_limit="1s", verify_size="0B")
     before = _cpu_seconds()
     with running(load, directory, SECONDS, window_seconds=1.0) as at_work:
@@ -121,7 +121,7 @@ def engine_work(pattern: Pattern, directory: Path) -> Work:
 
 def _compare(pattern: Pattern, base: Path) -> list[Figure]:
     throughput, cpu = [], []
-    # The first to run takes pages from what the page cache held before, or from a hypervisor. That is neither's cost.
+    # The first run gets its pages from what the page cache held before, or from a hypervisor: a cost of neither side.
     for warm_up in (fio_work, engine_work):
         warm_up(pattern, base / "data")
     for number in range(PAIRS):
@@ -151,7 +151,7 @@ def _resident_megabytes(at_work: Running) -> float:
 
 
 def _many_partitions(base: Path) -> list[Figure]:
-    """10,000 partitions: memory, and how near the rate is to what was asked for."""
+    """Memory with 10,000 partitions, and the difference of the achieved rate from the target."""
     seconds, rate = 20, 10_000_000
     load: StorageLoad = load_of(
         partitions=10_000,

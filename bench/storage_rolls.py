@@ -1,4 +1,4 @@
-"""The storage engine's memory and open files over a million segments: flat, or not."""
+"""Growth of the storage engine's memory and open files over a million segments."""
 
 import time
 

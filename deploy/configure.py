@@ -1,8 +1,9 @@
 """python -m deploy.configure: give the watchers' containers their tokens and configurations, as `cliffwatch up` does.
 
 A container's files cannot simply be committed: the tokens in them are made by the service's database. So the same
-functions make them as natively, once the service is ready and before a watcher starts. Rules and dashboards are copied
-for watchers whose images have none: from this image, because the modes of a checkout may let them read nothing.
+functions write them as in `cliffwatch up`, once the service is ready and before a watcher starts. Rules and dashboards
+are copied for watchers whose images have none: from this image, because file modes of a checkout may keep the watchers
+from reading them.
 """
 
 import argparse
@@ -26,16 +27,16 @@ from cliffwatch.stack.configuration import (
 )
 from cliffwatch.stack.launch import SCRAPE_INTERVAL_SECONDS, make_tokens, token_path
 
-#: Exporters by job whose containers are started in a profile only.
+#: Compose profile that starts an exporter's container, by the exporter's job; other exporters always start.
 PROFILES = {"ebpf": "ebpf", "drive": "nvme"}
-#: What the watchers read besides, by its path in the repository.
+#: Other directories that the watchers read, by their paths in the repository.
 PUBLISHED = ("alerts", "dashboards/json", "dashboards/provisioning")
 
 
 def configurations(settings: Settings, profiles: list[str], published_at: Path | None) -> dict[Path, str]:
-    """Each configuration by the path at which its watcher reads it, with the watchers that the profiles start.
+    """Text of each watcher's configuration, by its path, with the exporters that the profiles start.
 
-    `published_at` is where a watcher finds what was published, None when it reads what this process would.
+    `published_at` is the directory where a watcher finds what `publish` copied, None when it reads this process's own.
     """
     service = f"{settings.listen_host}:{settings.listen_port}"
     channels, faults = with_secrets(read_channels(settings))
@@ -67,13 +68,13 @@ def configurations(settings: Settings, profiles: list[str], published_at: Path |
 
 
 def major_version(image: str) -> int:
-    """Of the program in an image, by its tag; 2, which every version reads, where that does not say."""
+    """Major version of the program in an image, by its tag; 2, whose configuration every version reads, if unknown."""
     found = re.search(r":v?(\d+)\.", image)
     return 2 if found is None else int(found[1])
 
 
 def publish(directory: Path) -> None:
-    """Copy what the watchers read, in place of what an earlier image had."""
+    """Copy the directories that the watchers read, in place of those of an earlier image."""
     for name in PUBLISHED:
         target = directory / name
         if target.exists():

@@ -16,7 +16,7 @@ from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.model.settings import Settings, read_settings
 
 SERVICE = [sys.executable, "-m", "cliffwatch.cli.main", "serve"]
-#: Between the end of a service and the start of the next.
+#: Pause between the end of the service and its next start.
 PAUSE_SECONDS = 1.0
 #: How long workers may take to commit what they have; the container's stop_grace_period is longer.
 WORKERS_GRACE_SECONDS = 60.0
@@ -49,7 +49,7 @@ class Supervisor:
 
 
 def end_workers(settings: Settings) -> None:
-    """Signal each run's worker to end, and wait until all have or their time is up."""
+    """Signal each run's worker to end, and wait until all have ended or WORKERS_GRACE_SECONDS are over."""
     beats = [Heartbeat.read(directory) for directory in settings.runs_directory.glob("*/")]
     workers: list[ProcessIdentity] = [beat.worker for beat in beats if beat is not None and beat.worker.is_alive()]
     for worker in workers:

@@ -1,6 +1,6 @@
-"""The distribution's Chromium, for tests that look at pages.
+"""The distribution's Chromium, driven by Playwright, for tests of web pages.
 
-While it is open, an event loop runs in the tests' own thread: it is closed before tests that need one of their own.
+While it is open, an event loop runs in the tests' own thread: it is closed before tests that need a loop of their own.
 """
 
 import shutil
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from playwright.sync_api import Browser, expect, sync_playwright
 
 PATIENCE_MILLISECONDS = 60_000
-#: Texts, buttons, fields and pictures that are meant to be seen and are not wholly on the screen: sideways beyond it,
-#: or cut off by something around them, sideways or below. Charts scroll and zoom by themselves, and what is only for
-#: screen readers is not meant to be seen.
+#: Script that lists visible texts, buttons, fields and pictures that are not wholly on the screen: beyond its left or
+#: right edge, or cut off by an element around them. Charts, which scroll and zoom by themselves, and texts for screen
+#: readers only are left out.
 CUT_OFF = """() => {
   const cut = [];
   const unmeant = "[hidden], .skip, thead, .chart, svg.heat, script, style, dialog:not([open])";

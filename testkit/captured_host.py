@@ -1,4 +1,4 @@
-"""A captured tree of /proc and of control groups, of a kernel that counts all that a window can hold of the host."""
+"""A captured tree of /proc and of control groups, with every figure of the host that a window can hold."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Ticking:
-    """A clock that the test moves: 10 s at each reading."""
+    """Fake clock: each reading of `monotonic` advances it by 10 s."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -30,7 +30,7 @@ class Ticking:
 
 
 def captured_interval(directory: Path) -> Interval:
-    """Ten seconds between two readings of the tree, in which each total grew by a known amount."""
+    """Counters and gauges of the ten seconds between two readings of the tree; each total grew by a known amount."""
     proc, cgroup = directory / "proc", directory / "cgroup"
     for place in (
         proc / "41" / "task" / "41",

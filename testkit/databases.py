@@ -1,6 +1,6 @@
-"""Databases for tests: `database_url` and `database` stand once for SQLite and once for a real PostgreSQL.
+"""Database fixtures: a test that uses `database_url` or `database` runs once on SQLite and once on a real PostgreSQL.
 
-tests/conftest.py imports these fixtures, once for all tests, so that there is one PostgreSQL.
+tests/conftest.py imports these fixtures, once for all tests, so that there is one PostgreSQL server.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ __all__ = ["database", "database_url", "make_tables", "postgresql_server"]
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of an empty database, once of each kind."""
+    """URL of an empty database; the test runs once for each kind of database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path_factory.mktemp('state') / 'cliffwatch.sqlite3'}"
     server: PostgresqlServer = request.getfixturevalue("postgresql_server")
@@ -28,7 +28,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """A database with the newest tables."""
+    """An open database that is at the newest schema revision."""
     make_tables(database_url)
     database = open_database(database_url)
     yield database
@@ -36,7 +36,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 def make_tables(url: str) -> None:
-    """As `upgrade` does to the newest revision; an SQLite database that is not there yet is copied, which is faster."""
+    """Upgrade the database to the newest revision; a new SQLite file is a copy of an upgraded one, which is faster."""
     parsed = make_url(url)
     path = Path(parsed.database or "")
     if parsed.get_backend_name() != "sqlite" or path.exists():
@@ -48,7 +48,7 @@ def make_tables(url: str) -> None:
 
 @cache
 def _newest_sqlite() -> bytes:
-    """The file of a database without rows."""
+    """Content of the file of an empty SQLite database at the newest revision."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "database"
         upgrade(f"sqlite:///{path}")

@@ -1,7 +1,7 @@
-"""A bare Debian to install in: a root of its own, made by debootstrap, with this machine's package registries.
+"""A bare Debian root, made by debootstrap, in which tests install packages from this machine's package registries.
 
-Its kernel, devices and network are this machine's; processes and mounts are its own and end with the command that made
-them. What a test changes lies above the root that all tests share, and is gone with the test's directory.
+Its kernel, devices and network are this machine's; each command has its own processes and mounts, which end with it.
+A test's changes go into an overlay on the root that all tests share, and are removed with the test's directory.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from testkit.checkout import CACHE
 
-#: How this machine reaches its registries, so that what is installed comes from the same.
+#: Files that configure this machine's access to package registries; they are copied, so that the root uses the same.
 CLIENT_SETTINGS = (
     "etc/apt/apt.conf.d",
     "etc/pip.conf",
@@ -37,7 +37,7 @@ WantedBy=multi-user.target
 
 @dataclass(frozen=True, slots=True)
 class Debian:
-    """`base` is never written; `upper` has what this one changed."""
+    """A root directory as an overlay: `base` is shared and never written; `upper` has the changes of this instance."""
 
     base: Path
     upper: Path
@@ -45,10 +45,10 @@ class Debian:
     def run(
         self, script: str, *, alone: bool = False, reads: Sequence[Path] = (), timeout_seconds: float = 600
     ) -> subprocess.CompletedProcess[str]:
-        """What a shell says that begins with `set -euo pipefail`, as root; both streams are in `stdout`.
+        """Run a script in bash as root, after `set -euo pipefail`; stdout and stderr are both in `stdout`.
 
-        `alone`: with a loopback of its own, on which no port is taken and from which nothing else is reached. `reads`:
-        directories of this machine's, which are there at the same paths and cannot be written.
+        `alone`: with its own loopback as the only network, on which no port is taken. `reads`: directories of this
+        machine that are mounted read-only at the same paths.
         """
         prepare = [
             f"mount -t proc proc {self.root}/proc",
@@ -62,7 +62,7 @@ class Debian:
         return self._in_namespaces(prepare, ["--pid", "--fork", *(["--net"] if alone else [])], timeout_seconds)
 
     def boot(self, script: str, *, timeout_seconds: float = 600) -> subprocess.CompletedProcess[str]:
-        """The same as `run` alone, once its own systemd has started; it is shut down when the script is over."""
+        """Boot the root's own systemd and run the script as `run` does with `alone`; then shut down."""
         self.write("srv/task", "#!/bin/bash\n" + _PREAMBLE + script, mode=0o755)
         self.write("etc/systemd/system/task.service", _TASK)
         wants = self.upper / "etc/systemd/system/multi-user.target.wants/task.service"
@@ -78,7 +78,7 @@ class Debian:
         return subprocess.CompletedProcess(done.args, int(status.read_text()), said.read_text(), "")
 
     def write(self, name: str, content: str | bytes, mode: int = 0o644) -> None:
-        """A file by its path from the root."""
+        """Write a file; `name` is its path relative to the root."""
         path = self.upper / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -86,12 +86,12 @@ class Debian:
 
     @property
     def root(self) -> Path:
-        """Where it is mounted while a command runs, for that command alone."""
+        """Mount point of the root; it is mounted only while a command runs, and only that command sees the mount."""
         return self.upper.with_name("root")
 
     @property
     def mount_command(self) -> str:
-        """A line of a shell that mounts it."""
+        """Shell line that mounts the root; the directories that it needs are made."""
         work = self.upper.with_name("work")
         for directory in (self.upper, work, self.root):
             directory.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ class Debian:
         self, script: list[str], namespaces: list[str], timeout_seconds: float
     ) -> subprocess.CompletedProcess[str]:
         lines = ["set -eu", self.mount_command, *script]
-        # What this machine unmounts is unmounted there, too; what is mounted there stays there.
+        # Unmounts on this machine apply in the namespace too; mounts in the namespace are not seen outside.
         unshare = ["unshare", "--mount", "--propagation=slave", *namespaces]
         if "--fork" in namespaces:
             unshare.append("--kill-child")
@@ -118,12 +118,12 @@ class Debian:
 
 
 def debian(release: str, directory: Path) -> Debian:
-    """A Debian of this release, bare but for certificates, whose changes go into this directory."""
+    """A Debian root of this release, bare except for CA certificates; its changes go into `directory`."""
     return Debian(_base(release), directory / "upper")
 
 
 def _base(release: str) -> Path:
-    """Made once and kept. Raises CalledProcessError when it cannot be made."""
+    """Shared root of this release, made once and cached. Raises CalledProcessError when it cannot be made."""
     place = CACHE / f"debian-{release}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with place.with_suffix(".lock").open("wb") as lock:
@@ -151,7 +151,7 @@ def _make_base(release: str, place: Path) -> None:
 
 
 def _mirrors() -> list[str]:
-    """Where this machine gets its own packages from, and then the security updates of them."""
+    """URLs of this machine's own package mirror and, after it, of the mirrors of security updates."""
     command = ["apt-get", "indextargets", "--format", "$(RELEASE) $(SITE)", "Created-By: Packages"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     sites = [line.split() for line in lines]

@@ -1,9 +1,8 @@
-"""A Docker engine of the tests' own, started from Debian's docker.io and ended by process id.
+"""A Docker engine for the tests only, started from Debian's docker.io and ended by process id.
 
-It has mounts and processes of its own: what it mounts is not seen elsewhere, and no container outlives it. Its kernel,
-cgroups and network are this machine's; so are its programs, unless another release of Debian is asked for: then they
-lie in a root of that release, which the engine shares with its clients. Images and build caches are kept for the
-next time, of whichever checkout.
+It runs in its own mount and process namespaces: its mounts are not seen outside, and no container outlives it. It uses
+this machine's kernel, cgroups and network, and its programs too, unless another release of Debian is requested: then
+engine and clients run in a root of that release. Images and build caches are kept for later tests of any checkout.
 """
 
 import fcntl
@@ -22,25 +21,25 @@ from testkit.checkout import CACHE, ROOT, STATE
 from testkit.debian import Debian, debian
 from testkit.waiting import wait_until
 
-#: Debian's; another program of that name may come first on PATH.
+#: Debian's client: another program of that name may come first on PATH.
 CLIENT = "/usr/bin/docker"
 COMPOSE = "/usr/bin/docker-compose"
-#: Of a release whose client builds and composes by plug-ins.
+#: Packages of a Debian release in which `docker build` and Compose are plug-ins of the client.
 PACKAGES = ("docker.io", "docker-cli", "docker-buildx", "docker-compose")
-#: The engine ends its containers first.
+#: How long the engine may take to stop: it ends its containers first.
 GRACE_SECONDS = 60.0
 #: Where images, layers and volumes are.
 DATA = CACHE / "docker"
 _CGROUP = f"cliffwatch-tests-{os.getpid()}"
-#: Where an engine and its helpers write whatever their options say; of these directories it has others.
+#: Directories to which an engine and its helpers write whatever their options say: it gets a tmpfs in place of each.
 _HIDDEN = (Path("/run/docker"), Path("/run/containerd"), Path("/etc/docker"))
-#: What is the machine's own also in a root of another release.
+#: Directories of this machine that are mounted into a root of another release.
 _SHARED = ("/proc", "/sys", "/dev", "/tmp")
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A running engine; `log` is what it prints, `within` what its clients are started with."""
+    """A running engine; `log` is the file of its output, `within` the command prefix that starts its clients."""
 
     socket: Path
     log: Path
@@ -48,24 +47,24 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a client that is to ask this engine, with no settings of the machine's user."""
+        """Environment for clients of this engine, without DOCKER_ and COMPOSE_ settings of the machine's user."""
         others = {name: value for name, value in os.environ.items() if not name.startswith(("DOCKER_", "COMPOSE_"))}
         return others | {
             "DOCKER_HOST": f"unix://{self.socket}",
             "DOCKER_CONFIG": str(self.socket.parent),
-            # Skips the stages that are not asked for.
+            # BuildKit skips build stages that the target does not need.
             "DOCKER_BUILDKIT": "1",
-            # Compose has the client build.
+            # Compose starts the client to build.
             "PATH": f"{Path(CLIENT).parent}:{os.environ['PATH']}",
         }
 
     @property
     def compose(self) -> list[str]:
-        """The client that the release has for files of Compose."""
+        """Command line of docker-compose for this engine."""
         return [*self.within, COMPOSE]
 
     def run(self, *arguments: str | Path, stdin: "IO[bytes] | None" = None) -> str:
-        """What the client prints. Fails with what it says."""
+        """Run a `docker` command; returns its stdout. Raises AssertionError with its output when it fails."""
         done = subprocess.run(
             [*self.within, CLIENT, *arguments],
             stdin=stdin or subprocess.DEVNULL,
@@ -78,7 +77,7 @@ class Engine:
         return said.strip()
 
     def has(self, image: str, label: str, value: str) -> bool:
-        """Whether there is an image of that name whose label says so."""
+        """Whether there is an image of that name whose `label` has this value."""
         form = f'{{{{index .Config.Labels "{label}"}}}}'
         asked = [*self.within, CLIENT, "image", "inspect", "--format", form, image]
         done = subprocess.run(asked, capture_output=True, text=True, env=self.environment, check=False)
@@ -87,8 +86,8 @@ class Engine:
 
 @contextmanager
 def engine(release: str = "") -> Iterator[Engine]:
-    """With the images that earlier ones of the same release made, and nothing else of theirs. It waits until another
-    one has ended. `release`: that of the Debian whose programs it is, where they are not this machine's."""
+    """Start an engine, once any other one has ended; it has the images of earlier engines of the same release, but not
+    their containers or volumes. `release`: Debian release of its programs; empty for this machine's own programs."""
     DATA.mkdir(parents=True, exist_ok=True)
     with DATA.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -97,7 +96,7 @@ def engine(release: str = "") -> Iterator[Engine]:
 
 
 def _root(release: str) -> Debian:
-    """One in which an engine is installed; made once and kept."""
+    """Debian root of this release in which an engine is installed; made once and kept."""
     place = CACHE / f"docker-{release}"
     machine, installed = debian(release, place), place / "installed"
     if not installed.exists() or installed.read_text(encoding="utf-8") != str(PACKAGES):
@@ -148,7 +147,7 @@ def _command(socket: Path, data: Path, root: Debian | None) -> list[str]:
         f"--host=unix://{socket}",
     ]
     prepare = _enter(root) if root else [f"mount -t tmpfs tmpfs {place}" for place in _HIDDEN]
-    # Mounts are shared as systemd has them: a container may ask to see what is mounted later, here or outside.
+    # Mount propagation is shared, as with systemd: a container may ask to see later mounts, made here or outside.
     inside = "\n".join(["set -eu", *prepare, "mount --make-rshared /", 'exec docker-init -- dockerd "$@"'])
     apart = ["unshare", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child", "--mount-proc"]
     path = f"PATH={os.environ['PATH']}:/usr/sbin:/sbin"
@@ -156,7 +155,7 @@ def _command(socket: Path, data: Path, root: Debian | None) -> list[str]:
 
 
 def _enter(root: Debian) -> list[str]:
-    """Lines of a shell after which this root is that of all who have the shell's mounts."""
+    """Shell lines that make this root the root directory of all processes in the shell's mount namespace."""
     shared = [*_SHARED, str(ROOT), str(CACHE), *([] if STATE.is_relative_to(ROOT) else [str(STATE)])]
     return [
         root.mount_command,
@@ -175,7 +174,7 @@ def _answers(engine: Engine) -> bool:
 
 
 def _remove_what_was_left(engine: Engine) -> None:
-    """Containers and volumes of tests that were killed; the containers would have been started with the engine."""
+    """Remove what killed tests left: containers, which start together with the engine, volumes, and untagged images."""
     if containers := engine.run("ps", "--all", "--quiet").split():
         engine.run("rm", "--force", "--volumes", *containers)
     if volumes := engine.run("volume", "ls", "--quiet").split():
@@ -190,7 +189,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
     try:
         process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        # The first process of the engine's own processes goes with it, and so they all.
+        # The first process of the engine's process namespace is killed with it, and with that all others.
         process.kill()
         process.wait()
 

@@ -1,4 +1,4 @@
-"""Fixtures of drives and volumes; a directory's conftest imports those that its tests ask for."""
+"""Fixtures for loop drives and mounted volumes; a directory's conftest.py imports those that its tests use."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ def drive(tmp_path: Path) -> Iterator[LoopDrive]:
 
 @pytest.fixture
 def volume(tmp_path: Path) -> Iterator[Path]:
-    """The mount point of an ext4 of 64 MiB on a loop device of its own."""
+    """Mount point of an ext4 file system of 64 MiB on its own loop device."""
     with loop_drive(tmp_path / "volume.img", 64 * MIB) as attached:
         command("mkfs.ext4", "-q", "-m", "0", attached.node)
         with mounted(attached.node, tmp_path / "volume") as mount_point:

@@ -1,4 +1,4 @@
-"""An emulated drive: served through FUSE, a loop device with direct I/O on it, gone with its block."""
+"""Emulated drives: a file served through FUSE with a loop device on it (direct I/O), removed when the block ends."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from testkit.loops import command, mounted
 
 @dataclass(frozen=True, slots=True)
 class ServedDrive:
-    """A drive as a file."""
+    """An emulated drive as a file; `url` is that of its HTTP interface."""
 
     file: Path
     pid: int
@@ -33,13 +33,13 @@ class ServedDrive:
 
 @dataclass(frozen=True, slots=True)
 class EmulatedDrive(ServedDrive):
-    """A served drive and its disk."""
+    """A served drive with the loop device on its file."""
 
     node: Path
 
 
 def build() -> None:
-    """Build the program as it is released, so that what is measured is what the sources say."""
+    """Build the release binaries from the sources, so that tests measure the present sources."""
     subprocess.run([ROOT / "setup" / "binaries", "release"], check=True, env={**os.environ, "STATE": str(STATE)})
 
 
@@ -66,14 +66,14 @@ def served_drive(directory: Path, *flags: str) -> Iterator[ServedDrive]:
 
 @contextmanager
 def emulated_drive(directory: Path, *flags: str) -> Iterator[EmulatedDrive]:
-    """The same, with a disk over it."""
+    """Serve a drive as `served_drive` does, with a loop device on its file."""
     with served_drive(directory, *flags) as drive, attached(drive.file) as node:
         yield EmulatedDrive(drive.file, drive.pid, drive.url, node)
 
 
 @contextmanager
 def attached(file: Path) -> Iterator[Path]:
-    """The loop device of a file, with direct I/O."""
+    """Attach a loop device to a file, with direct I/O."""
     node = Path(command("losetup", "--find", "--show", "--direct-io=on", file).strip())
     try:
         yield node
@@ -83,7 +83,7 @@ def attached(file: Path) -> Iterator[Path]:
 
 @contextmanager
 def file_system(node: Path, point: Path) -> Iterator[Path]:
-    """ext4 on the device, mounted."""
+    """Make an ext4 file system on the device and mount it."""
     command("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", node)
     with mounted(node, point):
         yield point

@@ -20,13 +20,13 @@ START = 1_790_000_000.0
 
 
 def synthetic_workload(name: str = "steady", **changes: Any) -> Workload:
-    """A minute of the synthetic engine in windows of one second."""
+    """Workload of the synthetic engine: one minute in windows of one second."""
     document = {"version": 1, "name": name, "engine": "synthetic", "window": "1s", "phases": {"soak": "1m"}}
     return workload_from(document | changes)
 
 
 def rewritten(line: bytes, **fields: Any) -> bytes:
-    """A line of a journal whose object has these fields, and the checksum of that."""
+    """A journal line with these fields of its JSON object replaced, and the checksum that matches."""
     return sealed(json.dumps(json.loads(opened(line)) | fields)).encode()
 
 
@@ -39,7 +39,7 @@ def queue(
     submission: Submission | None = None,
     schedule_id: str | None = None,
 ) -> Path:
-    """A journal of a run that waits."""
+    """Write the journal of a queued run; returns its directory."""
     order = RunOrder(
         run_id=run_id,
         workload=workload or synthetic_workload(),
@@ -58,7 +58,7 @@ def queue(
 
 
 def start(directory: Path, at: float = START + 1) -> None:
-    """Take a queued run to `running`; its load lasts a minute."""
+    """Change the state of a queued run to `running`; its load lasts a minute."""
     log = EventLog(directory)
     change_state(log, RunState.STARTING, at)
     log.append(Event(at, EventType.PHASE, "prepare"))
@@ -67,7 +67,7 @@ def start(directory: Path, at: float = START + 1) -> None:
 
 
 def measure(directory: Path, count: int, first: float = START + 2) -> None:
-    """Commit windows of one second."""
+    """Commit `count` windows of one second."""
     log = WindowLog(directory, first)
     try:
         begin = first if log.last is None else log.last.end
@@ -87,12 +87,12 @@ def measure(directory: Path, count: int, first: float = START + 2) -> None:
 
 
 def find(directory: Path, name: str = "cliff", at: float = START + 30) -> None:
-    """Write a finding."""
+    """Append a finding event."""
     EventLog(directory).append(Event(at, EventType.FINDING, name, {"ratio": 40.0}))
 
 
 def finish(directory: Path, verdict: str = "pass", at: float = START + 65) -> None:
-    """Take a running run to its end."""
+    """Change the state of a running run to `reporting` and then to `finished`."""
     log = EventLog(directory)
     change_state(log, RunState.REPORTING, at)
     change_state(log, RunState.FINISHED, at + 1, {"verdict": verdict, "reasons": ["as it was made"]})

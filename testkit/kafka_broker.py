@@ -40,7 +40,7 @@ def java(*arguments: str, heap: str = "512m") -> list[str]:
 
 
 def tool(*arguments: str, heap: str = "256m") -> list[str]:
-    """The same for a class that ends at once: nothing is gained by compiling what runs once."""
+    """Like `java`, for a class that soon ends: optimising code that runs once gains nothing."""
     return java("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *arguments, heap=heap)
 
 
@@ -61,11 +61,11 @@ class Node:
 
     @property
     def log(self) -> Path:
-        """What this start of the node has printed."""
+        """Log file of the node's latest start."""
         return self.directory / f"server-{self.starts}.log"
 
     def start(self) -> None:
-        """Start it; `wait_ready` waits until it serves."""
+        """Start the broker; `wait_ready` waits until it serves."""
         assert self.process is None or self.process.poll() is not None, "the node runs already"
         self.starts += 1
         arguments = ["-Dlog4j2.configurationFile=" + str(self.directory / "log4j2.properties"), "kafka.Kafka"]
@@ -78,7 +78,7 @@ class Node:
             )
 
     def wait_ready(self) -> None:
-        """Return once it has said that it started."""
+        """Wait until the broker has logged that it started."""
         assert self.process is not None
         process = self.process
 
@@ -89,23 +89,23 @@ class Node:
         wait_until(is_ready, f"the broker of {self.log}")
 
     def kill(self) -> None:
-        """SIGKILL: it writes no more. What it wrote is in the page cache and stays, unlike in a power cut."""
+        """Kill the broker with SIGKILL. What it wrote stays in the page cache, unlike in a power cut."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def pause(self) -> None:
-        """Freeze it: SIGSTOP. Connections stay open and nothing is answered."""
+        """Freeze the broker with SIGSTOP: connections stay open and nothing is answered."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a frozen one go on."""
+        """Resume a frozen broker with SIGCONT."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL when it takes too long: the last of several controllers waits for a quorum."""
+        """Send SIGTERM, and SIGKILL when that takes too long: the last of several controllers waits for a quorum."""
         if self.process is None or self.process.poll() is not None:
             return
         self.process.send_signal(signal.SIGCONT)
@@ -118,7 +118,7 @@ class Node:
 
 @dataclass(slots=True)
 class Cluster:
-    """Running brokers; `settings` are lines of server.properties that go to every node, over the usual ones."""
+    """The brokers of one cluster; everything of theirs is below `directory`."""
 
     directory: Path
     nodes: list[Node] = field(default_factory=list)
@@ -128,7 +128,7 @@ class Cluster:
         return ",".join(node.address for node in self.nodes)
 
     def run(self, class_name: str, *arguments: str) -> str:
-        """Run one of Kafka's own command-line classes; what it printed."""
+        """Run one of Kafka's own command-line classes; returns what it printed."""
         done = subprocess.run(tool(class_name, *arguments), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -157,7 +157,7 @@ class Cluster:
         )
 
     def delete_records(self, topic: str, partitions: int) -> None:
-        """Have the log of each partition begin where it ends now, as retention would after a while."""
+        """Delete all records: the log of each partition then begins at its present end, as after retention."""
         every = [{"topic": topic, "partition": partition, "offset": -1} for partition in range(partitions)]
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"version": 1, "partitions": every}, file)
@@ -183,7 +183,7 @@ def start_cluster(
 ) -> Cluster:
     """Format and start `nodes` brokers below `directory`, and wait until all serve.
 
-    `settings` go over the usual server.properties; `{port}` in a value is the node's port for clients. `scram` are
+    `settings` override the usual server.properties; `{port}` in a value is the node's port for clients. `scram` are
     `--add-scram` arguments of the storage tool.
     """
     ports = free_ports(2 * nodes)

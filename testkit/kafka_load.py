@@ -1,4 +1,4 @@
-"""The load generator as the tests run it: a configuration in, its lines out."""
+"""Run the Kafka load generator: a configuration in, its output lines as windows, events and end."""
 
 import contextlib
 import json
@@ -17,12 +17,12 @@ from testkit.checkout import STATE
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.programs import LOAD, find_program
 
-#: The load begins so many windows after the engine, so that topics and connections are made by then.
+#: Windows between the start of the engine and that of the load, in which topics and connections are made.
 AHEAD_WINDOWS = 3
 
 
 def program() -> str:
-    """The executable that `setup/binaries` built."""
+    """Path of the load generator that `setup/binaries` built."""
     found = find_program(LOAD, STATE)
     assert found, "the tests need the load generator: setup/binaries"
     return str(found)
@@ -30,7 +30,7 @@ def program() -> str:
 
 @dataclass(slots=True)
 class Outcome:
-    """What an engine printed, and its exit status."""
+    """Windows, events and end that an engine printed, and its exit status."""
 
     status: int
     windows: list[dict[str, Any]] = field(default_factory=list)
@@ -38,11 +38,11 @@ class Outcome:
     end: dict[str, Any] = field(default_factory=dict)
 
     def total(self, counter: str) -> int:
-        """A counter over all windows."""
+        """Sum of a counter over all windows."""
         return sum(int(window["counters"][counter]) for window in self.windows)
 
     def latency(self, name: str) -> Histogram:
-        """A latency over all windows."""
+        """Histogram of a latency, merged over all windows."""
         merged = Histogram()
         for window in self.windows:
             if name in window["latency"]:
@@ -50,7 +50,7 @@ class Outcome:
         return merged
 
     def seconds(self, name: str, quantile: float) -> float:
-        """A quantile of a latency over all windows."""
+        """A quantile of a latency over all windows, in seconds."""
         (value,) = self.latency(name).percentiles_seconds([quantile])
         assert value is not None, f"nothing was measured as {name}"
         return value
@@ -60,19 +60,19 @@ class Outcome:
         return [event["detail"] for event in self.events if event["name"] == name]
 
     def start_of(self, document: dict[str, Any]) -> float:
-        """When the load began: as planned, or later where the engine was not ready by then."""
+        """Start time of the load: the planned one, or a later one when the engine was not ready in time."""
         later = [float(begun["start"]) for begun in self.events_named("begun")]
         return later[0] if later else float(document["start"])
 
     @property
     def verification(self) -> dict[str, Any]:
-        """What became of all records, as reported at the end."""
+        """Detail of the `verification` event at the end: what became of all records."""
         (found,) = self.events_named("verification")
         return found
 
 
 def configuration(bootstrap: str, seconds: float | None = 2.0, window: float = 0.5, **changes: Any) -> dict[str, Any]:
-    """A load of 1,000 records a second on a topic of its own; `changes` go over it, dictionaries into theirs."""
+    """Configuration of 1,000 records a second on a topic of its own; `changes` replace keys and merge dictionaries."""
     start = (int(time.time() / window) + 1 + AHEAD_WINDOWS) * window
     document: dict[str, Any] = {
         "start": start,
@@ -93,7 +93,7 @@ def configuration(bootstrap: str, seconds: float | None = 2.0, window: float = 0
 def started(
     document: dict[str, Any], *arguments: str, within: tuple[str, ...] = ()
 ) -> Iterator["subprocess.Popen[str]"]:
-    """The engine as a process; killed at the end when it still runs. `within` is a command that it is started by."""
+    """Start the engine; it is killed when the block ends. `within` is a command prefix to start it with."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(document, file)
         file.flush()
@@ -111,7 +111,7 @@ def started(
 
 
 def finish(process: "subprocess.Popen[str]") -> Outcome:
-    """Read all that it prints."""
+    """Read the engine's output until it exits."""
     assert process.stdout is not None
     outcome = Outcome(0)
     for line in process.stdout:
@@ -121,7 +121,7 @@ def finish(process: "subprocess.Popen[str]") -> Outcome:
 
 
 def take(outcome: Outcome, line: dict[str, Any]) -> None:
-    """Put a line where it belongs."""
+    """Add an output line to the outcome's windows, events or end, by its type."""
     match line["type"]:
         case "window":
             outcome.windows.append(line)
@@ -138,13 +138,13 @@ def run(document: dict[str, Any], *arguments: str) -> Outcome:
 
 
 def read_until(process: "subprocess.Popen[str]", outcome: Outcome, windows: int) -> None:
-    """Read until so many windows were reported in all."""
+    """Read output lines until the outcome has `windows` windows."""
     while len(outcome.windows) < windows:
         read_line(process, outcome)
 
 
 def read_line(process: "subprocess.Popen[str]", outcome: Outcome) -> None:
-    """Read one line more."""
+    """Read the next output line into the outcome. Raises AssertionError when the engine has ended."""
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, f"it ended: {outcome.end}"
@@ -152,12 +152,12 @@ def read_line(process: "subprocess.Popen[str]", outcome: Outcome) -> None:
 
 
 def stop(process: "subprocess.Popen[str]") -> None:
-    """Ask it to end."""
+    """Send SIGTERM to the engine."""
     process.send_signal(signal.SIGTERM)
 
 
 def write_file(directory: Path, name: str, text: str) -> str:
-    """A file with this text; its path."""
+    """Write the text to a file; returns its path."""
     path = directory / name
     path.write_text(text)
     return str(path)

@@ -1,7 +1,7 @@
-"""Mounts and loop devices of test sessions that were killed, removed before the next tests meet them.
+"""Remove mounts and loop devices of killed pytest sessions, before the next tests start.
 
-A loop device over a file on an overlay makes the safety gate refuse other loop devices: what one killed session leaves
-would fail the tests of all later ones.
+A loop device over a file on an overlay makes the safety gate refuse other loop devices: one killed session would fail
+the tests of all later ones.
 """
 
 import os
@@ -18,13 +18,13 @@ _SESSION = re.compile(r"pytest-of-[^/]+/pytest-\d+")
 
 
 def clear_killed_sessions(temporary: Path | None = None, sys: Path = Path("/sys")) -> list[str]:
-    """Unmount and detach what lies in directories of sessions that have ended, and say what that was.
+    """Unmount and detach all that lies in directories of ended sessions; returns the commands, with any errors.
 
-    Mounts are undone lazily, the last one first: what is mounted from a loop device keeps that until then.
+    Mounts are undone lazily, the last one first: a loop device stays attached until its mount is undone.
     """
     temporary = temporary or Path(tempfile.gettempdir())
     removed = []
-    # Loop devices first: a backing file is not named by its path any more when what it lies on is unmounted.
+    # Loop devices first: once the file system of a backing file is unmounted, the file is no longer named by its path.
     for device in sorted((sys / "block").glob("loop*")):
         backing = read_text(device / "loop" / "backing_file")
         if backing is not None and _is_left(Path(backing.removesuffix(" (deleted)")), temporary):
@@ -49,7 +49,7 @@ def _runs(session: Path) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     except (PermissionError, ValueError):
-        # Of another user, or being written.
+        # The process belongs to another user, or the file is being written.
         return True
     return True
 

@@ -24,7 +24,7 @@ LOOP_CONTROL_REMOVE = 0x4C81
 
 
 def command(*arguments: str | Path, text: str | None = None) -> str:
-    """What the program prints. Fails with what it said when it fails."""
+    """Run a program; returns its stdout. Raises AssertionError with its output when it fails."""
     # lvm complains of every descriptor that pytest holds.
     environment = {**os.environ, "LVM_SUPPRESS_FD_WARNINGS": "1"}
     done = subprocess.run(
@@ -50,12 +50,12 @@ class LoopDrive:
         return DeviceTarget(identity=str(self.file), confirmation=sentence)
 
     def digest(self) -> str:
-        """Of every byte, as the device gives it."""
+        """SHA-256 of all bytes, read from the device."""
         with self.node.open("rb") as device:
             return hashlib.file_digest(device, "sha256").hexdigest()
 
     def make_partition(self) -> Path:
-        """A partition table with one partition, made known to the kernel."""
+        """Write a partition table with one partition and add it to the kernel; returns the partition's node."""
         command("sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", self.node, text="label: gpt\nsize=8MiB\n")
         command("partx", "--add", self.node)
         return Path(f"{self.node}p1")
@@ -65,7 +65,7 @@ class LoopDrive:
 def loop_drive(
     file: Path, size_bytes: int = 32 * MIB, node: Path | None = None, read_only: bool = False
 ) -> Iterator[LoopDrive]:
-    """Attach `file`, made when it is not there, to `node` or to a free loop device."""
+    """Attach `file`, which is created when missing, to `node` or to a free loop device."""
     if not file.exists():
         with file.open("wb") as created:
             created.truncate(size_bytes)
@@ -80,13 +80,13 @@ def loop_drive(
         if any(Path(f"/sys/block/{node.name}").glob(f"{node.name}p*")):
             command("partx", "--delete", node)
         command("losetup", "--detach", node)
-        # The kernel keeps it, and the file, until the last who looks at it has closed it.
+        # The kernel keeps the device and its file until the last process that has the device open closes it.
         wait_until(lambda: not has_file(node, file), f"the end of {node}", seconds=30.0)
 
 
 @contextmanager
 def attached_at(file: Path, offset_bytes: int) -> Iterator[Path]:
-    """The loop device over what of the file begins there."""
+    """Attach a loop device to the part of the file that begins at this offset."""
     node = Path(command("losetup", "--find", "--show", "--offset", str(offset_bytes), file).strip())
     try:
         yield node
@@ -106,7 +106,7 @@ def has_file(node: Path, file: Path) -> bool:
 
 @contextmanager
 def reserved_node() -> Iterator[Path]:
-    """A loop device that `losetup --find` of other programs would come to last."""
+    """A loop device with so high a number that `losetup --find` of other programs picks it last."""
     number = 10_000 + os.getpid() % 10_000
     with Path("/dev/loop-control").open("rb") as control:
         fcntl.ioctl(control, LOOP_CONTROL_ADD, number)
@@ -117,7 +117,7 @@ def reserved_node() -> Iterator[Path]:
 
 
 def _is_removed(control: int, number: int) -> bool:
-    """Remove a loop device, which fails for as long as another process has it open."""
+    """Remove a loop device; False while another process has it open."""
     try:
         fcntl.ioctl(control, LOOP_CONTROL_REMOVE, number)
     except OSError as error:
@@ -139,7 +139,7 @@ def mounted(source: Path | str, mount_point: Path, *options: str) -> Iterator[Pa
 
 @contextmanager
 def helper(code: str, *arguments: str | Path, before: Iterable[str] = ()) -> Iterator[int]:
-    """A Python process that has run `code` and then waits; its process id."""
+    """Start a Python process that runs `code` and then waits; yields its process id."""
     script = f"import os, sys\n{code}\nprint('ready', flush=True)\nsys.stdin.read()"
     process = subprocess.Popen(
         [*before, sys.executable, "-c", script, *map(str, arguments)],
@@ -160,7 +160,7 @@ def helper(code: str, *arguments: str | Path, before: Iterable[str] = ()) -> Ite
 
 @contextmanager
 def hold(examination: Examination) -> Iterator[Path]:
-    """Claim the target, and give its name."""
+    """Claim the examined target; yields its path."""
     with hold_target(examination) as target:
         yield target.path
 

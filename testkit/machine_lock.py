@@ -1,6 +1,6 @@
-"""Lock on what a machine has once (loop devices, mounts, its processors' time), for all checkouts on it.
+"""Machine-wide lock on resources that all checkouts share: loop devices, mounts, processor time.
 
-Shared by tests that attach devices; exclusive for those that list them all, or that compare times.
+Tests that attach devices hold it shared; tests that list all devices or compare times hold it exclusively.
 """
 
 import fcntl
@@ -15,8 +15,8 @@ MACHINE_LOCK = Path("/var/lock/cliffwatch-tests")
 
 @contextmanager
 def machine_lock(*, exclusive: bool, path: Path = MACHINE_LOCK) -> Iterator[None]:
-    """Hold the lock; says so on standard error while another checkout's tests have to end first. Raises OSError."""
-    # For tests of every user, the first of which makes it.
+    """Hold the lock; prints to stderr when it waits for tests of another checkout. Raises OSError."""
+    # Shared by tests of every user, the first of which creates it.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     how = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:

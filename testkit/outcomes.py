@@ -1,4 +1,4 @@
-"""What became of each test, with its exact node id: a pytest plugin that writes it, and its reader.
+"""Outcome of each test by its exact node id: a pytest plugin that writes them to a file, and a reader of that file.
 
 pytest -p testkit.outcomes --outcomes=FILE
 """
@@ -13,7 +13,7 @@ import pytest
 
 @dataclass(slots=True)
 class Outcome:
-    """A test's node id, its seconds with set-up and tear-down, and what it failed with; empty where it passed."""
+    """A test's node id, its duration in seconds with set-up and tear-down, and its failure text, empty if it passed."""
 
     test: str
     seconds: float = 0.0
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     path: Path | None = config.getoption("outcomes")
-    # With xdist, the process that gives out the tests receives all their reports.
+    # With xdist, the process that distributes the tests receives the reports of all workers.
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Writer(path.open("w", encoding="utf-8")))
 
@@ -49,7 +49,7 @@ class _Writer:
 
 
 def read_outcomes(path: Path) -> list[Outcome]:
-    """The tests in the order in which they began; none where pytest ended before the first."""
+    """Outcomes in the order in which the tests began; empty when pytest ended before the first test."""
     found: dict[str, Outcome] = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         body = json.loads(line)

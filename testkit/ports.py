@@ -1,8 +1,8 @@
-"""Reserved ports of loopback: no other test, no other process of the tests and no connection takes them.
+"""Reserved loopback ports: no other test, no other process of the tests and no connection takes them.
 
-A port that is bound, read and released again may be given to another process before the program under test binds it:
-the kernel takes the source ports of connections from the same range. So ports come from below that range, and each is
-locked for as long as the process lives that asked for it, in a file that all checkouts of a machine share.
+A port that the kernel chose may be given to another process between its release and the start of the program under
+test: the kernel takes the source ports of connections from the same range. So ports come from below that range, and
+each is locked for the lifetime of the process that requested it, in a file that all checkouts of a user share.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from pathlib import Path
 from cliffwatch.base.durable import PRIVATE_FILE
 
 HOST = "127.0.0.1"
-#: How many ports below the kernel's range are shared out.
+#: Number of ports below the kernel's range that can be reserved.
 COUNT = 12_000
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -31,24 +31,24 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many of them, each another."""
+    """`count` different reserved ports."""
     return [free_port() for _ in range(count)]
 
 
 def free_address() -> str:
-    """Host and port, as programs want them for a listener."""
+    """A reserved `host:port`, as programs take it for a listener."""
     return f"{HOST}:{free_port()}"
 
 
 class _Ledger:
-    """The file whose byte at a port's number is locked by the port's user, and the ports still to be tried."""
+    """Lock file, in which the process that reserved a port locks the byte at the port's number, and untried ports."""
 
     def __init__(self) -> None:
         end = int(_RANGE.read_text().split()[0])
         self.path = Path(tempfile.gettempdir()) / f"cliffwatch-test-ports-{os.geteuid()}"
-        # Locks of this kind end with the process, and at the first close of the file: it stays open.
+        # Record locks end with the process, or when it first closes the file: so the file stays open.
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
-        # Processes begin at places of their own, so that one seldom tries what another has.
+        # Each process begins at a different port, so that it seldom tries one that another process reserved.
         self.untried: Iterator[int] = iter(
             [end - COUNT + (os.getpid() * 61 + number) % COUNT for number in range(COUNT)]
         )
@@ -63,7 +63,7 @@ class _Ledger:
 
 @cache
 def _ledger() -> _Ledger:
-    """One a process: the kernel keeps these locks by process."""
+    """The ledger of this process; one per process, because the kernel keeps these locks by process."""
     return _Ledger()
 
 

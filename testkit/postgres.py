@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster of the tests' own, made in a temporary directory and removed with it.
+"""PostgreSQL servers for tests, each with a cluster in a temporary directory that is removed afterwards.
 
 PostgreSQL refuses to run as root, so as root it is run as the user `postgres` that its package makes.
 """
@@ -24,7 +24,7 @@ USER = "postgres"
 
 @dataclass(slots=True)
 class PostgresqlServer:
-    """A server of a cluster in `home`, where its socket is; it listens on TCP's 127.0.0.1 too."""
+    """A server whose cluster and Unix socket are in `home`; it also listens on 127.0.0.1."""
 
     home: Path
     port: int
@@ -32,14 +32,14 @@ class PostgresqlServer:
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """Returns once it answers."""
+        """Start the server and wait until it answers."""
         programs = _programs_directory()
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(_as_user(self.user, *_command(programs, self)), stdout=log, stderr=log)
         _wait_until_ready(programs, self)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """SIGINT is the fast shutdown, which ends open connections; SIGQUIT that of a server that falls."""
+        """Stop the server: SIGINT is the fast shutdown, which ends open connections; SIGQUIT that of a crash."""
         assert self.process is not None
         pid_file = self.home / "data" / "postmaster.pid"
         if self.process.poll() is None and pid_file.exists():
@@ -47,17 +47,17 @@ class PostgresqlServer:
         self.process.wait()
 
     def ask(self, question: LiteralString) -> object:
-        """The first value of an answer."""
+        """Execute a query; returns the first value of its first row, None without a row."""
         with self._connected() as connection:
             row = connection.execute(question).fetchone()
         return None if row is None else row[0]
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """While the block lasts, the server and its children are stopped: connections stay, nothing is answered."""
+        """Freeze the server and its child processes for the block: connections stay open, nothing is answered."""
         main = int((self.home / "data" / "postmaster.pid").read_text().splitlines()[0])
         os.kill(main, signal.SIGSTOP)
-        # Nothing is started or ends while its parent is stopped, or at least no other process gets its id.
+        # While the parent is stopped it starts no child, and no other process gets the id of a child that ends.
         children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
         pids = [*map(int, children), main]
         for pid in pids:
@@ -70,7 +70,7 @@ class PostgresqlServer:
                 os.kill(pid, signal.SIGCONT)
 
     def new_database_url(self, encoding: str = "UTF8") -> str:
-        """The URL of a new, empty database."""
+        """Create an empty database; returns its URL."""
         name = f"test_{uuid.uuid4().hex}"
         with self._connected() as connection:
             connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
@@ -82,14 +82,14 @@ class PostgresqlServer:
 
 @contextmanager
 def running_server() -> Iterator[PostgresqlServer]:
-    """A server with a cluster of its own."""
+    """Start a server with a new cluster; removed when the block ends."""
     with _cluster("initdb", "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync") as server:
         yield server
 
 
 @contextmanager
 def standby_of(primary: PostgresqlServer) -> Iterator[PostgresqlServer]:
-    """A server that follows another one, as streaming replication has it."""
+    """Start a standby that follows `primary` by streaming replication."""
     source = ("-h", str(primary.home), "-p", str(primary.port), "-U", primary.user)
     with _cluster("pg_basebackup", *source, "--write-recovery-conf", "--checkpoint=fast", "--no-sync") as server:
         yield server
@@ -117,7 +117,7 @@ def _cluster(*making: str) -> Iterator[PostgresqlServer]:
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[PostgresqlServer]:
-    """The server that tests share, for as long as they run."""
+    """PostgreSQL server that all tests of a session share."""
     with running_server() as server:
         yield server
 
@@ -136,7 +136,7 @@ def _command(programs: Path, server: PostgresqlServer) -> list[str]:
 
 
 def _programs_directory() -> Path:
-    """Where Debian keeps the newest server's programs: they are not on PATH."""
+    """Directory of the newest server's programs: Debian keeps them off PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if found:
         return found[-1].parent

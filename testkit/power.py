@@ -1,12 +1,12 @@
-"""A disk that loses its power: every state in which POSIX lets a directory be found afterwards.
+"""Simulated power cuts: the states of a directory that POSIX allows after a loss of power.
 
-What is durable is a file's content as of its last fsync, and a directory's names as of the directory's own. Whatever
-came later is there in any subset: of a file, sectors of 512 bytes, each as it was, as it became, or of zeros where it
-had never been; of a directory, each name by itself, but for a file that got another name, which has one of the two.
-File systems promise more in places (ext4 keeps the name of a new file that is synced), and this asks for none of it.
+Durable are a file's content as of its last fsync, and a directory's names as of the directory's own fsync. Of later
+changes any subset may be present: of a file, sectors of 512 bytes, each as it was, as it became, or of zeros where it
+had never been; of a directory, each name by itself, except that a renamed file has exactly one of its two names.
+File systems promise more in places (ext4 keeps the name of a new file that is synced); none of that is assumed here.
 
-A `Disk` watches the calls by which its own process changes the files below a directory, and can forget the fsyncs of
-one `Site`: what nothing notices then is a needless sync, or a missing test.
+A `Disk` watches the calls by which its own process changes the files below a directory, and can ignore the fsyncs of
+one `Site`: if no test fails then, that fsync is needless, or a test is missing.
 """
 
 import os
@@ -23,11 +23,11 @@ from unittest import mock
 from testkit.checkout import ROOT
 
 SECTOR_BYTES = 512
-#: Calls that change what is on a disk; Python's own files are written when they are synced.
+#: Calls of `os` that change what is on a disk; writes of Python's file objects are seen when the files are synced.
 CALLS = ("write", "ftruncate", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "rmdir")
 SYNCS = ("fsync", "fdatasync")
 _PACKAGE = ROOT / "service" / "cliffwatch"
-#: What syncs for others.
+#: Modules that sync on behalf of their callers.
 _HELPERS = ("base/durable.py",)
 
 Place = tuple[int, str]
@@ -35,7 +35,7 @@ Place = tuple[int, str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Site:
-    """An fsync: of what, by which function of which module of the service."""
+    """An fsync in the service: its module, its function, and the name of what is synced."""
 
     module: str
     function: str
@@ -47,9 +47,10 @@ class Site:
 
 @dataclass(slots=True)
 class Disk:
-    """What is on the disk of `root`, all of which is taken to be durable at first.
+    """Simulated disk that holds the directory `root`, whose content counts as durable at first.
 
-    `moment` is called before each change and may ask for images. `sites` are the fsyncs that were seen.
+    `moment` is called before each change and may make images. `sites` are the fsyncs that were seen; those of
+    `forgotten` make nothing durable.
     """
 
     root: Path
@@ -59,13 +60,13 @@ class Disk:
     sites: set[Site] = field(default_factory=set)
     _content: dict[int, bytes] = field(default_factory=dict)
     _names: dict[int, dict[str, int]] = field(default_factory=dict)
-    #: Open, so that no number of an inode is given to another file.
+    #: Descriptors by inode, kept open so that no inode number is given to another file.
     _held: dict[int, int] = field(default_factory=dict)
     _is_paused: bool = False
 
     @contextmanager
     def watched(self) -> Iterator["Disk"]:
-        """While the block lasts, changes of this process are seen."""
+        """Watch the changes that this process makes while the block lasts."""
         for path in (self.root, *self.root.rglob("*")):
             self._keep(path)
         try:
@@ -78,7 +79,7 @@ class Disk:
                 os.close(descriptor)
 
     def pause(self, look: Callable[[], None]) -> None:
-        """Do something that is not seen."""
+        """Call `look` without watching the changes that it makes."""
         self._is_paused = True
         try:
             look()
@@ -86,7 +87,7 @@ class Disk:
             self._is_paused = False
 
     def image(self, place: Path) -> Path:
-        """One of the states in which a power cut may leave the directory now, as a new directory."""
+        """Make the directory `place`, in one of the states in which a power cut may leave `root` now."""
         live = _Tree(self.root)
         chosen = self._choose(live)
         place.mkdir()
@@ -113,13 +114,13 @@ class Disk:
         return call
 
     def _keep(self, path: Path) -> None:
-        """What is there now is durable."""
+        """Record the present content of a file, or the names in a directory, as durable."""
         found = path.stat()
         if found.st_ino not in self._held:
             self._held[found.st_ino] = os.open(path, os.O_RDONLY)
         if path.is_dir():
             self._names[found.st_ino] = {entry.name: entry.inode() for entry in os.scandir(path)}
-            # Of a file whose name is durable, nothing may be.
+            # A file whose name is durable may have no durable content.
             for entry in os.scandir(path):
                 if entry.inode() not in self._held:
                     self._held[entry.inode()] = os.open(entry.path, os.O_RDONLY)
@@ -127,12 +128,12 @@ class Disk:
             self._content[found.st_ino] = path.read_bytes()
 
     def _choose(self, live: "_Tree") -> dict[Place, int]:
-        """Which names there are, and of which inodes."""
+        """Choose the names that survive: inode by directory and name."""
         durable = {(parent, name): inode for parent, names in self._names.items() for name, inode in names.items()}
         before = {inode: place for place, inode in durable.items()}
         chosen: dict[Place, int] = {place: inode for place, inode in durable.items() if live.names.get(place) == inode}
         changed = [place for place in {**durable, **live.names} if place not in chosen]
-        # A name that was given up is decided on with the one that was got.
+        # The old name of a renamed file is decided on together with its new name.
         for place in sorted(changed, key=lambda place: place not in live.names):
             old, new = durable.get(place), live.names.get(place)
             given_up = before.get(new) if new is not None else None
@@ -160,7 +161,7 @@ class Disk:
                 (place / name).write_bytes(self._torn(self._content.get(inode, b""), live.content(inode)))
 
     def _torn(self, old: bytes, new: bytes | None) -> bytes:
-        """A file's content, of which this is durable and that is what it would have become."""
+        """Content of a file after the cut: `old` is durable; `new` is its later content, None if it was removed."""
         if new is None or new == old:
             return old
         fate = self.random.random()
@@ -176,7 +177,7 @@ class Disk:
 
 
 class _Tree:
-    """What the running system shows."""
+    """Names, inodes and contents below a directory as the running system shows them, synced or not."""
 
     def __init__(self, root: Path) -> None:
         self.names: dict[Place, int] = {}
@@ -189,7 +190,7 @@ class _Tree:
         return set(self._paths)
 
     def content(self, inode: int) -> bytes | None:
-        """None of a file that was removed."""
+        """Present content of a file; None when it was removed."""
         path = self._paths.get(inode)
         return None if path is None else path.read_bytes()
 
@@ -204,7 +205,7 @@ class _Tree:
 
 
 def _site(path: Path, frame: FrameType | None) -> Site:
-    """Who syncs it: the nearest caller in the service that does so for itself."""
+    """Site of an fsync: the nearest caller in the service that is not a helper, else the nearest helper."""
     nearest = None
     while frame is not None:
         file = Path(frame.f_code.co_filename)
@@ -219,7 +220,7 @@ def _site(path: Path, frame: FrameType | None) -> Site:
 
 
 def _named(path: Path) -> str:
-    """The same for each run and each process."""
+    """Name of what is synced, without the process id of temporary files: the same for each run and each process."""
     if path.is_dir():
         return "the directory"
     return path.name.lstrip(".").removesuffix(f".{os.getpid()}")

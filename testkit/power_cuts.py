@@ -1,7 +1,7 @@
-"""Power that is cut under a real file system: what it is asked of, and how often it is cut.
+"""Power cuts of an emulated drive under a real file system that a process writes to.
 
-A drive without power fails every request. What holds its file system is killed, the file system is unmounted, and power
-comes back to a drive that lost any part of what it had not been asked to flush; then the file system recovers.
+A drive without power fails every request. The writing process ends or is killed, the file system is unmounted, and
+power comes back to a drive that lost any part of what was not flushed; then the file system recovers.
 """
 
 import multiprocessing
@@ -16,18 +16,18 @@ from typing import Any
 from testkit.emulated import ServedDrive, attached, served_drive
 from testkit.loops import command, mounted
 
-#: XFS takes no smaller one.
+#: Options of the drive; XFS accepts no smaller capacity.
 FLAGS = ("--capacity=384MiB", "--pages-per-block=64", "--timing=off", "--buffer-protected=false")
 MAKE = {"ext4": ("mkfs.ext4", "-q"), "xfs": ("mkfs.xfs", "-q")}
-#: Power is cut at one of so many writes of the drive, or when one of so many things was said to be done.
+#: Power is cut at a random one of the drive's first WRITES writes, or of the first SAYINGS messages of the process.
 WRITES, SAYINGS = 300, 60
-#: Starts processes from one that has imported what they need.
+#: Forks processes from a server that has already imported the modules that they need.
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True, slots=True)
 class CutDisk:
-    """A drive with a file system on it."""
+    """An emulated drive with a file system on it, whose power can be cut."""
 
     drive: ServedDrive
     point: Path
@@ -38,7 +38,7 @@ class CutDisk:
             yield self.point
 
     def write_until_cut(self, write: Callable[..., None], seed: int, **options: Any) -> list[Any]:
-        """What `write(directory, connection)`, in a process of its own, said of what it had done when power was cut."""
+        """Run `write(directory, connection)` in a process until power is cut; returns the messages that it sent."""
         random = Random(seed)
         said: list[Any] = []
         last = random.randint(1, SAYINGS)
@@ -61,13 +61,13 @@ class CutDisk:
         return said
 
     def cut(self, after_writes: int, seed: int) -> None:
-        """Take the power away after so many writes, 0 at once; it comes back when the fault is deleted."""
+        """Cut the power after this number of writes, 0 for at once; it comes back when the fault is deleted."""
         self.drive.ask("PUT", "/faults", {"power_cut": {"after_writes": after_writes, "seed": seed}})
 
 
 @contextmanager
 def cut_disk(directory: Path, file_system: str) -> Iterator[CutDisk]:
-    """A new one, of this kind."""
+    """Serve a new drive with a file system of this kind: ext4 or xfs."""
     with served_drive(directory, *FLAGS) as drive:
         with attached(drive.file) as node:
             command(*MAKE[file_system], node)
@@ -75,7 +75,7 @@ def cut_disk(directory: Path, file_system: str) -> Iterator[CutDisk]:
 
 
 def _quietly(write: Callable[..., None], directory: Path, sending: Connection, **options: Any) -> None:
-    """A disk that fails is what is waited for, whatever the file system, the database or the service makes of it."""
+    """Call `write` and send its exception as a message: a failing disk is expected, with whatever error it causes."""
     try:
         write(directory, sending, **options)
     except Exception as error:

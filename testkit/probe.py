@@ -21,10 +21,10 @@ SOURCES = ROOT / "exporters" / "ebpf"
 EXPORTER = STATE / "ebpf" / "bin" / "ebpf_exporter"
 CONFIGURATION = STATE / "ebpf" / "config"
 PREFIX = "ebpf_exporter_cliffwatch_block_"
-#: What the kernel has counted is published every 0.25 s; this is for a machine that is very busy with other things.
+#: Timeout, for a machine that is very busy with other things: the kernel's counts are published every 0.25 s.
 PATIENCE_SECONDS = 30.0
 
-#: Read line by line, because parsers give a counter whose name does not say so another name.
+#: A line of /metrics, parsed here because other parsers rename a counter whose name does not show that it is one.
 SAMPLE = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 
@@ -32,7 +32,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 def build() -> None:
-    """Make the probe, and say what was printed if that fails."""
+    """Build the probe. Raises AssertionError with make's output when that fails."""
     arguments = ["make", "--no-print-directory", "-C", str(SOURCES), f"STATE={STATE}", "packages", "all"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
@@ -40,12 +40,12 @@ def build() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """One reading of /metrics: value by sample name, without the prefix, and labels."""
+    """One reading of /metrics: values by sample name (without the prefix) and labels."""
 
     samples: dict[tuple[str, Labels], float]
 
     def value(self, name: str, **labels: str) -> float:
-        """Of one series; 0 when it is not there, because series start with their first request."""
+        """Value of one series; 0 when it is absent, because series start with their first request."""
         return self.samples.get((name, frozenset(labels.items())), 0.0)
 
     def series(self, name: str) -> dict[Labels, float]:
@@ -62,7 +62,7 @@ class Scrape:
         return sorted(self._buckets(histogram, device, operation))
 
     def quantile(self, histogram: str, device: str, operation: str, q: float, before: "Scrape") -> float:
-        """Upper bound of the bucket in which the quantile of what was counted since `before` lies."""
+        """Upper bound of the bucket that holds quantile `q` of what was counted since `before`."""
         now = self._buckets(histogram, device, operation)
         earlier = before._buckets(histogram, device, operation)
         counts = {bound: value - earlier.get(bound, 0.0) for bound, value in now.items()}
@@ -92,7 +92,7 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCost:
-    """What the kernel counted of one BPF program: needs `kernel.bpf_stats_enabled`, except for the misses."""
+    """The kernel's statistics of one BPF program; runs and nanoseconds need `kernel.bpf_stats_enabled`."""
 
     runs: int
     nanoseconds: int
@@ -101,7 +101,7 @@ class ProgramCost:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A running exporter with the programs attached."""
+    """A running exporter with its BPF programs attached."""
 
     pid: int
     port: int
@@ -120,7 +120,7 @@ class Probe:
         return Scrape(samples)
 
     def scrape_when(self, holds: Callable[[Scrape], bool], reading: Callable[[Scrape], object]) -> Scrape:
-        """The first scrape for which the condition holds; a failure says what was read last."""
+        """The first scrape for which `holds` is true. Raises AssertionError with the last `reading` on timeout."""
         seen: list[Scrape] = []
 
         def scraped() -> Scrape | None:
@@ -130,7 +130,7 @@ class Probe:
         return wait_until(scraped, lambda: f"the probe says {reading(seen[0])}", PATIENCE_SECONDS)
 
     def costs(self) -> list[ProgramCost]:
-        """Of the programs at issue and at completion."""
+        """Statistics of the probe's programs, which run at issue and at completion of requests."""
         found = []
         for path in Path(f"/proc/{self.pid}/fdinfo").iterdir():
             fields = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
@@ -143,7 +143,7 @@ class Probe:
 
 @contextmanager
 def running_probe() -> Iterator[Probe]:
-    """The exporter on a free loopback port, without a capability once it has attached, as the stack runs it."""
+    """Start the exporter on a free loopback port; it drops all capabilities once attached, as in the stack."""
     port = free_port()
     process = subprocess.Popen(
         [
@@ -184,7 +184,7 @@ def _listens(probe: Probe) -> bool:
 
 
 def fio_command(device: Path, **settings: str | int) -> list[str]:
-    """Direct I/O of 4 KiB unless the settings say something else; the page cache takes no part."""
+    """Command line of fio: direct I/O of 4 KiB, without the page cache, unless `settings` change it."""
     chosen = {"name": "load", "filename": str(device), "direct": 1, "bs": "4k", "ioengine": "libaio", **settings}
     return ["fio", "--output-format=json", *(f"--{key}={value}" for key, value in chosen.items())]
 
@@ -192,7 +192,7 @@ def fio_command(device: Path, **settings: str | int) -> list[str]:
 def fio(
     device: Path, before: tuple[str, ...] = (), cgroup: Path | None = None, **settings: str | int
 ) -> dict[str, Any]:
-    """Run fio to its end, by the command `before` and in the control group; the first job of its JSON output."""
+    """Run fio, by the command `before` and in the control group; returns the first job of its JSON output."""
     join = ("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup)) if cgroup else ()
     arguments = [*join, *before, *fio_command(device, **settings)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
@@ -203,7 +203,7 @@ def fio(
 
 @contextmanager
 def control_group(name: str) -> Iterator[Path]:
-    """A group of the hierarchy to which the kernel charges I/O: version 1 where that is mounted, or else version 2."""
+    """Make a control group in the hierarchy to which the kernel charges I/O: cgroup v1 where it is mounted, else v2."""
     first = Path("/sys/fs/cgroup/blkio")
     parent = first if first.is_dir() else Path("/sys/fs/cgroup")
     switch = parent / "cgroup.subtree_control"
@@ -221,5 +221,5 @@ def control_group(name: str) -> Iterator[Path]:
 
 
 def bucket_distance(one_seconds: float, other_seconds: float) -> int:
-    """How many buckets, which are powers of two, lie between two latencies."""
+    """Number of buckets, whose bounds are powers of two, between two latencies."""
     return abs(math.ceil(math.log2(one_seconds)) - math.ceil(math.log2(other_seconds)))

@@ -1,4 +1,4 @@
-"""What a process has taken up so far, as the kernel counts it."""
+"""Memory, open files, CPU time and bytes read of a process, from /proc."""
 
 import os
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ProcessCost:
-    """`memory_bytes` in proportion, pages shared with others divided among them; `cpu_seconds` of user and system, and
-    `read_bytes` by all calls that read, since the process began."""
+    """`memory_bytes` is the proportional set size, in which shared pages are divided among their users; `cpu_seconds`
+    (user and system) and `read_bytes` (by all read calls) count since the process began."""
 
     memory_bytes: int
     open_files: int
@@ -17,7 +17,7 @@ class ProcessCost:
 
 
 def cost_of(pid: int) -> ProcessCost | None:
-    """See proc(5). None once the process is gone."""
+    """Read the cost of a process from /proc, see proc(5). None once the process is gone."""
     process = Path(f"/proc/{pid}")
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()

@@ -9,13 +9,13 @@ from testkit.checkout import ROOT, STATE
 
 MODULE = ROOT / "tests" / "alerts" / "promtool"
 _PACKAGE = "github.com/prometheus/prometheus/cmd/promtool"
-#: Of MODULE's go.mod.
+#: Go version that MODULE's go.mod requires.
 _GO_VERSION = (1, 25)
 
 
 @cache
 def promtool() -> Path:
-    """Built in minutes the first time, in seconds later. Raises AssertionError where it cannot be built."""
+    """Build promtool and return its path: minutes the first time, seconds later. Raises AssertionError on failure."""
     program = STATE / "promtool" / "promtool"
     command: list[str | Path] = [
         _go(),
@@ -35,7 +35,7 @@ def promtool() -> Path:
 
 
 def _go() -> str:
-    """The machine's, or the one with which `make watchers` builds the probe where that is too old."""
+    """Go command: the machine's or, when that is too old, the one with which `make watchers` builds the probe."""
     for candidate in (shutil.which("go"), shutil.which(STATE / "ebpf" / "go" / "bin" / "go")):
         if candidate is not None and _version(candidate) >= _GO_VERSION:
             return candidate

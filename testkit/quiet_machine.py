@@ -1,6 +1,6 @@
-"""What the machine did while a test compared times; where that was too much, the test is void, which is not passed.
+"""Mark a timing test void when the machine was busy before it, or the hypervisor stole processor time during it.
 
-A pytest plugin (-p testkit.quiet_machine) for tests that run one at a time.
+Void is not passed. A pytest plugin (-p testkit.quiet_machine) for tests that run one at a time.
 """
 
 import time
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-#: Of all processors' time.
+#: Limits of stolen time, and of others' load before a test, as shares of all processors' time.
 STOLEN_LIMIT, OTHERS_LIMIT = 0.02, 0.10
-#: How long the machine may take to become quiet before a test begins, and how long it is looked at each time.
+#: How long to wait for a quiet machine before a test begins, and the length of each measurement.
 PATIENCE_SECONDS, LOOK_SECONDS = 60.0, 1.0
 _VOID = pytest.StashKey[bool]()
 _IS_VOID = ("void", True)
@@ -21,7 +21,7 @@ _CONDITIONS = pytest.StashKey[list[str]]()
 
 @dataclass(frozen=True, slots=True)
 class ProcessorTime:
-    """Seconds of all processors since boot (proc(5), /proc/stat): in all, busy, and taken by the hypervisor."""
+    """Clock ticks of all processors since boot (proc(5), /proc/stat): in all, busy, and stolen by the hypervisor."""
 
     total: int
     busy: int
@@ -46,7 +46,7 @@ class ProcessorTime:
 
 
 def _busy_before() -> float:
-    """How busy the machine is before a test begins, once it is quiet, or still is after a while."""
+    """Wait until the machine is quiet, at most PATIENCE_SECONDS; returns the share of time it was last busy."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         before = ProcessorTime.read()

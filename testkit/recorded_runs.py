@@ -1,4 +1,4 @@
-"""Journals for tests, written by the same code that a worker writes them with."""
+"""Journals for tests, written by the same code as a worker's."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ LatencyOf = Callable[[int], dict[str, Histogram]]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the load ends; at `how` None its worker was killed while it went on. The run itself stays in `reporting`."""
+    """End of the load: with `how` None the worker was killed under load, else the run's last state is `reporting`."""
 
     how: str | None = "completed"
     message: str = ""
@@ -36,7 +36,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class GapEvent:
-    """A gap that the worker records: windows `first` up to `last`, both not measured, and why."""
+    """A gap that the worker records: the windows `first` to `last` inclusive were not measured, for this reason."""
 
     first: int
     last: int
@@ -45,7 +45,7 @@ class GapEvent:
 
 @dataclass(frozen=True, slots=True)
 class JournalPlan:
-    """What to write. Windows are numbered on the grid from the load's start; those in `missing` are not written."""
+    """Content of a journal. Windows are numbered from the load's start; those in `missing` are not written."""
 
     windows: int = 30
     window_seconds: float = 10.0
@@ -60,16 +60,16 @@ class JournalPlan:
     engine: str = "synthetic"
     load: SyntheticLoad = field(default_factory=SyntheticLoad)
     counters: CountersOf | None = None
-    #: Besides the schedule's debt.
+    #: Gauges besides the schedule debt.
     gauges: GaugesOf | None = None
     latency: LatencyOf | None = None
     facts: dict[str, Any] | None = field(default_factory=lambda: {"target": {"kind": "synthetic"}, "drives": []})
     flushed: dict[str, int] | None = None
-    #: Written in the order of their times, between those of the run itself.
+    #: Further events, merged by time with those of the run itself.
     events: tuple[Event, ...] = ()
     ending: Ending = field(default_factory=Ending)
     limits: tuple[str, ...] = ()
-    #: So long may the warm-up wait for the drive's steady state; within `warm_up_windows`.
+    #: Windows of `warm_up_windows` in which the warm-up may wait for the drive's steady state.
     steady_windows: int = 0
 
 

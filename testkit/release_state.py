@@ -1,8 +1,8 @@
-"""python -m testkit.release_state DIRECTORY: what a user of this release has, kept to be upgraded by later ones.
+"""python -m testkit.release_state DIRECTORY: save a state directory of this release, which later ones must upgrade.
 
-A service is asked for it as a user would ask, so this runs with every release; by the Python of an installed one, whose
-paths are in the journals. The directory gets `runs/`, the `token` of that service's administrator, and `database.sql`,
-of which SQLite makes the database again.
+The state is made through a service's API, as by a user, so this works with every release. Run it with the Python of an
+installed release, whose paths the journals then contain. DIRECTORY gets `runs/`, the `token` of the service's
+administrator, and `database.sql`, from which SQLite restores the database.
 """
 
 import shutil
@@ -34,14 +34,14 @@ _SCHEDULES: dict[str, dict[str, Any]] = {
     "yearly": {"kind": "cron", "expression": "0 2 1 1 *", "time_zone": "Europe/Berlin"},
     "once": {"kind": "date", "at": "2199-01-01T00:00:00Z"},
 }
-#: What stands for the state directory, whose path the database holds.
+#: Placeholder for the path of the state directory, which the database holds.
 _STATE = "STATE_DIRECTORY"
-#: What a journal holds only while its run goes on, and what is made of the rest again.
+#: Files of a journal that are not saved: those of a run in progress, and those that can be made again from the rest.
 _LEFT_OUT = ("engine.log", "worker.log", "*.lock", "*.png", "report.html", "storage", "telemetry*")
 
 
 def make(state: Path) -> None:
-    """Raises AssertionError where the service refuses any of it."""
+    """Make a workload, two finished runs and two schedules with a service. Raises AssertionError if it refuses one."""
     with Service(state) as service, tempfile.TemporaryDirectory(prefix="cliffwatch-") as target:
         _ask(service, "PUT", "/workloads/steady", _STEADY)
         directory = {"kind": "directory", "path": target}
@@ -66,9 +66,9 @@ def keep(state: Path, directory: Path) -> None:
 
 
 def restored(directory: Path, state: Path, seen_at: Path | None = None) -> str:
-    """Make a state directory of what was kept; gives the administrator's token.
+    """Restore a state directory from a saved one; returns the administrator's token.
 
-    `seen_at`: where a service finds it that has a view of its own of the machine's files.
+    `seen_at`: path of the state directory for a service that sees the machine's files at other paths.
     """
     shutil.copytree(directory / "runs", state / "runs")
     connection = sqlite3.connect(state / "cliffwatch.sqlite3")

@@ -1,6 +1,6 @@
-"""A second try for tests of the gate that failed: what passes twice by itself is flaky, is printed, and may pass.
+"""Second try for failed tests of the gate: a test that passes twice by itself is flaky; it is printed, and may pass.
 
-A flaky test is mended, or moved to another set with its reason, in the next change (CONTRIBUTING.md).
+A flaky test is fixed, or moved to another set with its reason, in the next change (CONTRIBUTING.md).
 """
 
 import subprocess
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from testkit.outcomes import Outcome
 
-#: Where more failed, the change or the machine is at fault.
+#: When more tests failed, the change or the machine is at fault, and none is tried again.
 FAILURES_LIMIT = 3
 TRIES = 2
-#: What writes where it may not, or loses, repeats or corrupts records, is a fault however rarely it happens.
+#: Tests never tried again: a forbidden write, or a lost, repeated or corrupted record, is a fault however rare.
 NEVER = (
     "tests/durability/",
     "tests/engines/kafka/",
@@ -29,7 +29,7 @@ NEVER = (
 
 @dataclass(frozen=True, slots=True)
 class Flaky:
-    """A test that failed among others and passed each time by itself."""
+    """A test that failed beside others and passed each time by itself."""
 
     test: str
     failure: str
@@ -41,14 +41,14 @@ class Flaky:
 def tried_again(
     outcomes: Iterable[Outcome], status: int, touched: Iterable[str], passes: Callable[[str], bool]
 ) -> list[Flaky] | None:
-    """The flaky tests; None where a failure stands.
+    """Run failed tests again; returns the flaky ones, or None when a failure stands.
 
-    `status` is pytest's. `touched` are the files of the change, whose tests are not tried again. `passes` runs one test
-    in a process of its own.
+    `status` is pytest's exit status. `touched` are the files of the change, whose tests are not tried again. `passes`
+    runs one test in a process of its own.
     """
     failed = [outcome for outcome in outcomes if outcome.failure]
     files = set(touched)
-    # 1: tests failed, and pytest itself came to its end.
+    # Exit status 1: tests failed, and pytest ran to its end.
     if status != 1 or not 0 < len(failed) <= FAILURES_LIMIT:
         return None
     for outcome in failed:
@@ -60,7 +60,7 @@ def tried_again(
 
 
 def touched_files(root: Path) -> list[str]:
-    """Files that the commits of the last day before HEAD changed, which no branch of a clone shows better."""
+    """Files changed by commits of the last day before HEAD; the branches of a clone do not show the change better."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True).stdout

@@ -1,4 +1,4 @@
-"""A service of a test's or benchmark's own: its own state directory and port, started, killed and started again."""
+"""A service process for a test or benchmark, with its own state directory and port; it can be killed and restarted."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ _COMMAND = str(Path(sys.executable).with_name("cliffwatch"))
 
 
 class Service:
-    """`cliffwatch serve` on loopback, with an admin token; run by the command `before` where one is given."""
+    """`cliffwatch serve` on loopback, with an admin token; `before` is a command prefix to start it with."""
 
     def __init__(self, state_directory: Path, before: Sequence[str] = ()) -> None:
         self.state_directory = state_directory
@@ -51,7 +51,7 @@ class Service:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns once the service is ready."""
+        """Start the service and wait until it is ready. Raises RuntimeError with the end of its log when it ends."""
         with (self.state_directory / "service.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._before, _COMMAND, "serve", "--token-file", str(self._token_file)],
@@ -68,7 +68,7 @@ class Service:
         self.client.headers["Authorization"] = f"Bearer {self._token_file.read_text().strip()}"
 
     def rebuild_index(self) -> None:
-        """Have the database made anew from the journals."""
+        """Rebuild the database from the journals."""
         subprocess.run([_COMMAND, "index", "rebuild"], env=self._environment, check=True, stdout=subprocess.DEVNULL)
 
     def kill(self) -> None:
@@ -77,7 +77,7 @@ class Service:
         self._process.wait(PATIENCE_SECONDS)
 
     def wait_for(self, run_id: str, state: str) -> dict[str, Any]:
-        """The run once it is in `state`."""
+        """Wait until the run is in `state`; returns the run."""
         seen: list[dict[str, Any]] = []
 
         def in_state() -> dict[str, Any] | None:

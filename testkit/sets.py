@@ -1,4 +1,4 @@
-"""Which set a test belongs to (gate, real, timing), and which tests run beside which.
+"""Test sets (gate, real, timing): the set that each test belongs to, and which tests run in parallel.
 
 tests/conftest.py imports the hooks.
 
@@ -13,7 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 Set = Literal["gate", "real", "timing"]
 SETS: tuple[Set, ...] = get_args(Set)
-#: Directories and modules that belong to a set as a whole, and why; the longest that fits decides.
+#: Directories and modules that belong to a set as a whole, and why; the longest matching path decides.
 PLACES: dict[Set, dict[str, str]] = {
     "gate": {
         "tests/labs/aging/test_attach_and_detach.py": "smoke of the aging drive",
@@ -80,10 +80,10 @@ PLACES: dict[Set, dict[str, str]] = {
     },
 }
 ALONE = "alone"
-#: Modules and directories that one process runs, one after the other.
+#: Modules and directories that one process runs, one after the other, by what they share.
 TOGETHER = {
     "a Kafka cluster, which takes long to start": ("tests/engines/kafka/",),
-    # While a test has killed what serves a loop device, nothing can say what it lies on, and no drive is free.
+    # While a test has killed the server of a loop device, what the device lies on is unknown, and no drive is free.
     "whether a drive is free, which depends on every loop device of the machine": (
         "tests/gate/",
         "tests/machine/",
@@ -97,7 +97,7 @@ TOGETHER = {
         "tests/worker/test_fio_runs.py",
     ),
 }
-#: Directories whose modules take longest begin first, after those that belong together; short ones fill the end.
+#: Directories whose modules take longest: they start first, after the groups of TOGETHER; short ones fill the end.
 LONGEST = (
     "tests/simulation/",
     "tests/fuzz/test_fuzzing.py",
@@ -114,7 +114,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class ByModule(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives each process a whole module at a time, so that its fixtures are made once."""
+    """xdist scheduler that gives a process a whole module or group at a time, so that its fixtures are made once."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _group(nodeid) or nodeid.partition("::")[0]

@@ -1,4 +1,4 @@
-"""A way to a server of this machine that is longer than it looks: what the server answers arrives later."""
+"""TCP proxy on loopback that delays the answers of a server on this machine."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ _CHUNK_BYTES = 1 << 16
 
 @contextmanager
 def slow_link(port: int, delay_seconds: float) -> Iterator[int]:
-    """The port on 127.0.0.1 that leads to `port`; each answer, or part of one, is that much later."""
+    """Start a proxy to `port`; yields its port on 127.0.0.1. Each answer, or part of one, is delayed."""
 
     class Link(BaseRequestHandler):
         def handle(self) -> None:
@@ -29,7 +29,7 @@ def slow_link(port: int, delay_seconds: float) -> Iterator[int]:
 
 
 def _carry(source: socket.socket, sink: socket.socket, delay_seconds: float) -> None:
-    """Until one of them ends, which ends the other."""
+    """Copy from `source` to `sink`, each chunk delayed, until one of them ends; then shut down both."""
     with suppress(OSError):
         while data := source.recv(_CHUNK_BYTES):
             time.sleep(delay_seconds)

@@ -1,16 +1,16 @@
-"""A PATH on which a program takes long to begin a load."""
+"""A PATH with a wrapper script that delays a program when it starts a load."""
 
 import os
 import shutil
 from pathlib import Path
 
-#: What the command of a load, and of nothing else that a run starts, holds.
+#: Shell patterns that the command line of a load matches, and of nothing else that a run starts.
 _LOADS = "*--status-interval*|*cliffwatch.engines.synthetic*|*cliffwatch-load*--config*"
 _PREPARATION = "*--prepare*|*--verify*"
 
 
 def path_with_slow(program: str, seconds: float, directory: Path) -> str:
-    """PATH, with a `program` first that begins each load so much later; it is made in `directory`."""
+    """PATH that begins with `directory`, where a wrapper of `program` is made that delays each load by `seconds`."""
     script = directory / program
     script.write_text(
         f'#!/bin/sh\ncase "$*" in {_PREPARATION}) ;; {_LOADS}) sleep {seconds};; esac\n'

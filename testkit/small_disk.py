@@ -14,7 +14,7 @@ class SmallDisk:
     path: Path
 
     def fill(self) -> None:
-        """Take every byte that is left."""
+        """Fill the file system to the last byte."""
         with self._ballast.open("ab", buffering=0) as file:
             for piece in (1 << 16, 1 << 12, 1):
                 try:
@@ -33,7 +33,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(path: Path, size_bytes: int = 4 << 20) -> Iterator[SmallDisk]:
-    """Mounted for as long as the context lasts. Needs root."""
+    """Mount a tmpfs of this size at `path` while the block lasts. Needs root."""
     path.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "cliffwatch-test", str(path)], check=True)
     try:

@@ -20,7 +20,7 @@ from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.model.timeline import grid_line_at_or_after
 from cliffwatch.model.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
 
-#: So small that a second of load rolls and deletes segments.
+#: Load with segments so small that a second of it rolls and deletes some.
 SMALL: dict[str, Any] = {
     "style": "redpanda",
     "style_changes": {"segment_size": "128KiB", "preallocation": "64KiB"},
@@ -38,7 +38,7 @@ def program() -> Path:
 
 
 def load_of(**changes: Any) -> StorageLoad:
-    """SMALL with `changes`; those of the style come on top of SMALL's own."""
+    """SMALL with `changes`; `style_changes` are merged with SMALL's own when the style is the same."""
     document = SMALL | changes
     style_changes = changes.get("style_changes", {})
     if document["style"] == SMALL["style"]:
@@ -48,7 +48,7 @@ def load_of(**changes: Any) -> StorageLoad:
 
 @dataclass
 class Outcome:
-    """What the program printed, and its exit status."""
+    """Records that the program printed, its exit status, and its stderr."""
 
     records: list[EngineRecord] = field(default_factory=list)
     status: int = 0
@@ -83,7 +83,7 @@ class Outcome:
 
 
 class Running:
-    """The program at work. `finish` reads what it says until it ends."""
+    """The running program. `finish` reads its output until it ends."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", start: float) -> None:
         self.process = process
@@ -92,7 +92,7 @@ class Running:
         self.outcome = Outcome()
 
     def read_until(self, name: str) -> EngineRecord:
-        """The next event of this name, or the next window where it is `window`."""
+        """Read until the next event of this name, or the next window when `name` is `window`; returns it."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             for record in self._lines.feed(line, time.time()):
@@ -111,7 +111,7 @@ class Running:
 
 
 def context_of(directory: Path, seconds: float, window_seconds: float = 0.5) -> EngineContext:
-    """A load that begins at the next grid line but one and lasts so long."""
+    """Context of a load that begins at the first window boundary 0.2 s from now or later, and lasts `seconds`."""
     start = grid_line_at_or_after(time.time() + 0.2, window_seconds)
     return EngineContext("run-1", directory, False, directory.parent, window_seconds, start, start + seconds, STATE)
 
@@ -127,7 +127,7 @@ def running(
     flags: tuple[str, ...] = (),
     preexec: Any = None,
 ) -> Iterator[Running]:
-    """The program on `directory`; killed when the block ends. `changes` are made to its document."""
+    """Start the program on `directory`; killed when the block ends. `changes` are made to its configuration."""
     directory.mkdir(exist_ok=True)
     context = context_of(directory, seconds, window_seconds)
     document = directory.parent / f"{directory.name}.json"
@@ -147,7 +147,7 @@ def run(load: StorageLoad, directory: Path, seconds: float, **options: Any) -> O
 
 
 def verify(directory: Path) -> dict[str, Any]:
-    """What `cliffwatch-load verify` finds in a directory; its exit status as `status`."""
+    """Run `cliffwatch-load verify` on a directory; returns its JSON output, with the exit status as `status`."""
     done = subprocess.run([program(), "verify", str(directory)], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -155,5 +155,5 @@ def verify(directory: Path) -> dict[str, Any]:
 
 
 def segments(directory: Path, log: int = 0) -> list[Path]:
-    """The files of a log's records, oldest first."""
+    """Segment files of log number `log`, oldest first."""
     return sorted((directory / "log" / f"{log:06}").glob("*.log"))

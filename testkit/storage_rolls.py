@@ -1,6 +1,6 @@
-"""The storage engine's program while it begins and deletes segments as fast as it can.
+"""Memory and open files of the storage engine's program while it rolls and deletes segments as fast as it can.
 
-Segments are as short as can be and in memory, so that within minutes as many roll as a broker's disk sees in years.
+Segments are as short as possible and in memory, so that within minutes as many roll as on a broker's disk in years.
 They have indexes and are deleted by retention like any others.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from testkit.storage_engine import Running, load_of, running
 
-#: Where it is looked at first, as a share of all rolls.
+#: When the first measurement is made, as a share of all rolls.
 FIRST = 0.01
 PATIENCE_SECONDS = 3600.0
 PARTITIONS = 64
-#: Of each partition the active segment and the one before it, which is being closed; and what the program has besides.
+#: Limit: each partition's active segment and the one before it, which is being closed, and other files of the program.
 OPEN_FILES = 2 * PARTITIONS + 16
 #: Segments of two batches each.
 LOAD: dict[str, Any] = {
@@ -25,7 +25,7 @@ LOAD: dict[str, Any] = {
     "record_size": "4KiB",
     "batch_records": 2,
     "retention_size": "8MiB",
-    # More than a processor does, so that it rolls as fast as it can.
+    # More than a processor can write, so that segments roll as fast as possible.
     "rate": "500MB",
     "burst_limit": "1s",
     "verify_size": "0B",
@@ -42,9 +42,9 @@ LOAD: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the program takes up once so many segments have been begun; of open files, the most seen until then.
+    """Memory of the program once `rolls` segments have been begun, and the most open files seen until then.
 
-    Memory is the program's own: mapped pages of indexes come and go with the open files.
+    Memory is without shared pages: mapped pages of indexes come and go with the open files.
     """
 
     rolls: int
@@ -53,7 +53,7 @@ class Look:
 
 
 def roll(rolls: int) -> tuple[Look, Look]:
-    """The program after FIRST of so many rolls, and after all of them."""
+    """Run the program and measure it after the share FIRST of `rolls`, and after all of them."""
     place = Path("/dev/shm") / f"cliffwatch-rolls-{os.getpid()}"  # in memory, under a name of this process's own
     place.mkdir()
     try:

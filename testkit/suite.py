@@ -1,10 +1,10 @@
-"""One of the three sets of tests (testkit/sets.py), once everything is there: each part timed, the slowest tests named.
+"""Run one of the three test sets (testkit/sets.py): each part is timed, and the slowest tests are listed.
 
 python -m testkit.suite gate     every check, and what must hold before a change is merged
 python -m testkit.suite real     the rest on real components
 python -m testkit.suite timing   what compares times, one at a time
 
-Further arguments are pytest's.
+Further arguments are passed to pytest.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from testkit.sets import SETS, Set
 
 SLOWEST = 10
 PYTEST = (sys.executable, "-m", "pytest", "-o", f"cache_dir={STATE / 'cache' / 'pytest'}")
-#: What cargo prints of a test program, and this of its end.
+#: The line that cargo prints before a test program, and the line that the program prints at its end.
 _PROGRAM = re.compile(r"Running .*\((?P<path>\S+)\)$|Doc-tests (?P<crate>\S+)$")
 _FINISHED = re.compile(r"test result: .* finished in (?P<seconds>[\d.]+)s")
 
 
 @dataclass(slots=True)
 class Part:
-    """What was run together; `durations` in seconds, by test."""
+    """Result of a part of a set; `durations` in seconds, by test."""
 
     name: str
     seconds: float = 0.0
@@ -45,12 +45,12 @@ class Part:
 
 
 def checks(name: str, *command: str | Path) -> Part:
-    """A program that says itself what is wrong."""
+    """Run a check program, which prints its own errors."""
     return _timed(Part(name), command)
 
 
 def rust(name: str, *arguments: str) -> Part:
-    """setup/rust with these arguments; a duration is a whole test program's, since cargo reports no other."""
+    """Run setup/rust with these arguments; durations are of whole test programs, since cargo reports no others."""
     part = Part(name)
     begun = time.monotonic()
     command = [str(ROOT / "setup" / "rust"), *arguments]
@@ -67,7 +67,7 @@ def rust(name: str, *arguments: str) -> Part:
 
 
 def program_seconds(lines: Iterable[str]) -> dict[str, float]:
-    """How long each test program took, of what cargo prints."""
+    """Duration of each test program, read from cargo's output."""
     found: dict[str, float] = {}
     program = ""
     for line in lines:
@@ -80,7 +80,7 @@ def program_seconds(lines: Iterable[str]) -> dict[str, float]:
 
 
 def python(name: str, *options: str, second_try: bool = False, root: Path = ROOT) -> Part:
-    """pytest with these options in `root`; with `second_try`, what passes by itself is flaky."""
+    """Run pytest with these options in `root`; with `second_try`, failed tests that pass by themselves are flaky."""
     part = Part(name)
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "outcomes"

@@ -1,10 +1,10 @@
-"""Waiting for what is about to happen."""
+"""Poll until a condition holds, with a timeout."""
 
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-#: Longer than anything takes here; who waits so long has failed.
+#: Default timeout: longer than anything in the tests takes.
 PATIENCE_SECONDS = 120.0
 
 Found = TypeVar("Found")
@@ -13,7 +13,7 @@ Found = TypeVar("Found")
 def wait_until(
     condition: Callable[[], Found | None], what: str | Callable[[], object], seconds: float = PATIENCE_SECONDS
 ) -> Found:
-    """What `condition` gives once that is true. `what` names it where it did not come about, or says what did."""
+    """Poll `condition` until its value is true, and return that. Raises AssertionError with `what` on timeout."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:

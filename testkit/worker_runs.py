@@ -33,7 +33,7 @@ def queue_run(
     drives: PrometheusDrives | None = None,
     **changes: Any,
 ) -> Path:
-    """A run's journal in state `starting`, as the service leaves it for a worker; the synthetic engine's by default."""
+    """Write a run's journal in state `starting`, as the service does for a worker; the synthetic engine by default."""
     document = {
         "version": 1,
         "name": "synthetic",
@@ -96,7 +96,7 @@ def report(directory: Path) -> dict[str, Any]:
 
 
 def undisturbed(attempt: Callable[[int], Sequence[Path]]) -> Sequence[Path]:
-    """Journals of runs whose workers were never late: `attempt` executes them, and is given its number.
+    """Call `attempt(number)`, which executes runs, until no worker was late; returns the journals of that attempt.
 
     On a machine so busy that a worker's timer is late by seconds, that is a gap by design: the runs are executed again.
     """

@@ -1,4 +1,4 @@
-"""A worker and a service that write to a disk until it fails, and what has to be found on that disk afterwards."""
+"""A worker and a service that write to a disk until it fails, and a check that all they acknowledged is still there."""
 
 import os
 from collections.abc import Callable
@@ -27,9 +27,9 @@ from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import TokenRow
 from cliffwatch.store.tokens import create_token
 
-#: What was acknowledged: its kind and its name.
+#: Something that was acknowledged (a window, event, token or run): its kind and its name.
 Promise = tuple[str, str]
-#: A worker that ends and another that goes on, in windows.
+#: Windows that a worker writes before it ends and another one continues.
 WINDOWS_OF_A_WORKER = 7
 RUN = "measured"
 
@@ -40,7 +40,7 @@ def prepare(disk: Path) -> None:
 
 
 def write(disk: Path, promised: Connection, *, is_forgetful: bool = False) -> None:
-    """Until a call fails. Each acknowledgement is sent when it has been given. `is_forgetful`: nothing is synced."""
+    """Write until a call fails; whatever is acknowledged is sent to `promised` at once. `is_forgetful`: never sync."""
     if is_forgetful:
         for name in ("fsync", "fdatasync"):
             mock.patch.object(os, name, return_value=None).start()
@@ -62,7 +62,10 @@ def write(disk: Path, promised: Connection, *, is_forgetful: bool = False) -> No
 
 
 def cut_again_and_again(disk: CutDisk, seeds: range, *, is_forgetful: bool = False) -> tuple[list[Promise], str | None]:
-    """What was promised on a new disk whose power was cut once for each seed, and what the first cut broke of it."""
+    """Cut the power of a new disk once for each seed while it is written to, until a promise is broken.
+
+    Returns what was promised, and what the cut broke of that, or None.
+    """
     with disk.mounted() as directory:
         prepare(directory)
     promises: list[Promise] = []
@@ -75,7 +78,7 @@ def cut_again_and_again(disk: CutDisk, seeds: range, *, is_forgetful: bool = Fal
 
 
 def broken(disk: Path, promises: list[Promise]) -> str | None:
-    """What of the promises is not kept, or None. A service and a worker go on with what is there."""
+    """Description of the promises that the disk does not keep, or None. Later writes continue with what is there."""
     try:
         return _lost_windows(disk, promises) or _lost_runs(disk, promises) or _lost_tokens(disk, promises)
     except (Problem, OSError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""What the block-layer probe costs: the kernel's own account of its programs, and fio with and without it.
+"""Overhead of the block-layer probe: the kernel's own statistics of its programs, and fio with and without it.
 
-Runs on a loop device over memory, the fastest drive there is: the dearest case for a cost per request.
+Runs on a loop device over memory, the fastest drive there is: the worst case for a cost per request.
 """
 
 import statistics
@@ -52,7 +52,7 @@ def drive_in_memory() -> Iterator[LoopDrive]:
 
 @contextmanager
 def accounting() -> Iterator[None]:
-    """The kernel keeps account of BPF programs meanwhile; it costs time itself, so not otherwise."""
+    """Turn on the kernel's statistics of BPF programs for the block only: they cost time themselves."""
     before = ACCOUNTING.read_text()
     ACCOUNTING.write_text("1")
     try:
@@ -68,7 +68,7 @@ def load(drive: LoopDrive, depth: int) -> float:
 
 
 def microseconds_per_request(drive: LoopDrive, depth: int) -> float:
-    """Time in all programs by the completions that they saw. The least of several loads: interrupts only add to it."""
+    """Time in all BPF programs per completion that they saw. The least of several loads: interrupts only add to it."""
 
     def nanoseconds_and_requests(probe: Probe) -> tuple[int, int]:
         costs = probe.costs()
@@ -85,9 +85,9 @@ def microseconds_per_request(drive: LoopDrive, depth: int) -> float:
 
 
 def iops_ratios(drive: LoopDrive) -> dict[int, float]:
-    """By queue depth: the median over rounds, in each of which the load runs without the probe and with it.
+    """IOPS with the probe / IOPS without it, by queue depth: the median of rounds that each run the load both ways.
 
-    Each comes first in every other round, so that what else the machine does weighs on both.
+    Each way comes first in every other round, so that other activity of the machine affects both.
     """
     ratios: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
     for turn in range(ROUNDS):

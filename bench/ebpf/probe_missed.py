@@ -1,6 +1,6 @@
-"""How many completions the block-layer probe does not see, on this machine's own drive.
+"""Share of completions that the block-layer probe misses, on this machine's own drive.
 
-What is missed comes in bursts, of all completions of one interrupt, and more of them the more requests there are.
+Misses come in bursts, of all completions of one interrupt, and become more frequent with more requests.
 """
 
 import os
@@ -44,7 +44,7 @@ def _share_missed(directory: Path, device: str, load: str) -> float:
     with running_probe() as probe:
         before = probe.scrape()
         fio(directory / "load", (), None, **settings)
-        # A request is counted as missed when the kernel uses it again: with the load, within moments.
+        # A miss is counted when the kernel reuses the request: under load, within moments.
         after = probe.scrape()
     name, labels = "missed_completions_total", {"device": device, "operation": "write"}
     missed = after.value(name, **labels) - before.value(name, **labels)

@@ -1,6 +1,6 @@
 """Colours by meaning, the same on every dashboard, and the words and numbers that stand for them."""
 
-#: What phases are drawn as: their number in a series of `phase_number`, and its colour.
+#: Phases: the number of each in a series of `phase_number`, and its colour.
 PHASES = {
     "prepare": (1, "#8e8e8e"),
     "warm_up": (2, "light-yellow"),
@@ -16,7 +16,7 @@ QUANTILE_COLORS = {
     "p99.9": "purple",
     "p99.99": "dark-purple",
 }
-#: Findings by the number that `finding_number` gives them, the worst the highest.
+#: Findings: the number that `finding_number` gives each (the worst has the highest), and its colour.
 FINDINGS = {
     "none": (0, "green"),
     "spikes": (2, "orange"),
@@ -26,7 +26,7 @@ FINDINGS = {
     "stall": (6, "red"),
     "cliff": (7, "red"),
 }
-#: States of a run that is not over, by the number that `outcome_number` gives them, behind those of verdicts.
+#: Colours of the states of a run that is not over; `outcome_number` numbers them in this order, after the verdicts.
 STATE_COLORS = {
     "queued": "text",
     "starting": "blue",
@@ -43,7 +43,7 @@ VERDICT_COLORS = {
     "stopped": "text",
 }
 
-#: What the values of a timeline are called, and their colours.
+#: Text and colour of each value of a timeline.
 UP_OR_DOWN = {0: ("down", "red"), 1: ("up", "green")}
 LASTS_OR_NOT = {0: ("none", "transparent"), 1: ("lasts", "orange")}
 IN_PHASE = {number: (name.replace("_", "-"), color) for name, (number, color) in PHASES.items()}

@@ -1,6 +1,6 @@
 """The dashboard "Compare": how do runs differ at the same time since their start?
 
-Prometheus has no axis of elapsed time, so each run is moved: what it was `e` seconds after its start is shown `e`
+Prometheus has no axis of elapsed time, so each run is shifted: its values `e` seconds after its start are shown `e`
 seconds after ZERO. The clock on the time axis then reads the elapsed time.
 """
 
@@ -28,11 +28,11 @@ from grafana_foundation_sdk.models import dashboard as models
 #: 2000-01-01T00:00:00Z, in seconds since the epoch: midnight, and before any run.
 ZERO = 946_684_800
 NONE = "none"
-#: The variables that hold runs, the first of which the others are compared with.
+#: Variables that hold runs; the others are compared with the first.
 SLOTS = ("run", "run_2", "run_3", "run_4")
 #: One run, one colour, on every panel.
 COLORS = dict(zip(SLOTS, ("blue", "orange", "purple", "green"), strict=True))
-#: How much of the elapsed time is shown, by the name of the link that chooses it.
+#: Seconds of elapsed time that are shown, by the name of the link that chooses them.
 SPANS = {"first 10 minutes": 600, "1 h": 3600, "6 h": 6 * 3600, "36 h": 36 * 3600}
 LONGEST = SPANS["36 h"]
 
@@ -58,9 +58,9 @@ def document() -> Document:
 
 
 def _variables() -> Iterator[Variable]:
-    """The runs; hidden, how far each has to be moved; and what of them is shown.
+    """Variables: the runs; hidden, each run's time shift and the end of the longest; the operation and the percentile.
 
-    None of them may depend on the dashboard's time, which no run ever had.
+    None of them may depend on the dashboard's time range, which is not that of any run.
     """
     known = f"group by (run_id) (last_over_time(cliffwatch_run_info{EVER}))"
     none = f'label_replace(vector(1), "run_id", "{NONE}", "", "")'
@@ -91,7 +91,7 @@ def _variables() -> Iterator[Variable]:
 
 
 def _link_to_span(name: str, until: str) -> grafana.DashboardLink:
-    """From the runs' start `until` a time in milliseconds since the epoch. A dashboard cannot choose its own."""
+    """Link to this dashboard from the runs' start `until` a time in ms since the epoch: it cannot set its own range."""
     chosen = "&".join(f"${{{each}:queryparam}}" for each in ("datasource", *SLOTS, "operation", "quantile"))
     url = f"/d/{UIDS['Compare']}?{chosen}&from={ZERO * 1000}&to={until}"
     link = grafana.DashboardLink(name).type(models.DashboardLinkType.LINK).icon("dashboard")
@@ -259,7 +259,7 @@ def measurement() -> Iterator[Panel]:
 
 
 def _moved(slot: str) -> str:
-    """What is put behind a selector to read the run at this elapsed time."""
+    """PromQL offset that follows a selector and shifts a run from its start to ZERO."""
     return f" offset -${{{slot}_moved}}s"
 
 
@@ -281,7 +281,7 @@ def _latency(slot: str) -> str:
 
 
 def _below(slot: str) -> str:
-    """1 for each drive below the run; what it is multiplied with gets the run's id."""
+    """PromQL: 1 for each drive below the run; a series that is multiplied by it gets the run's id."""
     return f'run_instance_device:cliffwatch_device_info:newest{{run_id="${{{slot}}}"}}{_moved(slot)}'
 
 

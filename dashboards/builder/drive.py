@@ -29,7 +29,7 @@ from dashboards.builder.promql import (
     worst,
 )
 
-#: Which drives there are: those of the run, also when it is over; without one, those that say something of themselves.
+#: Drives to choose from: those of the run, also when it is over; without a run, those that report metrics of their own.
 OF_RUN = f"max by (device) (last_over_time(cliffwatch_device_info{{{RUN}}}[{RETENTION}]))"
 THERE = 'max by (device) ({__name__=~"cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up"})'
 DRIVES = f"sort({OF_RUN}) or ({THERE} unless on () {OF_RUN})"
@@ -339,5 +339,5 @@ def _amplification() -> str:
 
 
 def _since_start(name: str) -> str:
-    """What a figure of the drive's gained from the start of the run's load."""
+    """PromQL: increase of a metric of the drive since the start of the run's load."""
     return f"{_gauge(name)} - {at_start(f'{DRIVE_EXPORTER}_{name}{{{DRIVE}}}', '${run_start}')}"

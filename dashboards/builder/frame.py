@@ -33,7 +33,7 @@ UIDS = {
     "Compare": "cliffwatch-compare",
     "Watcher": "cliffwatch-watcher",
 }
-#: The variables that each has and that links hand over.
+#: Variables of each dashboard whose values links pass on.
 SHARED = {
     "Runs": ("datasource",),
     "Run": ("datasource", "run", "instance", "device"),
@@ -42,15 +42,15 @@ SHARED = {
     "Compare": ("datasource", "run"),
     "Watcher": ("datasource",),
 }
-#: Of these it has one at a time, and others any number: links at the top do not hand them over.
+#: Variables that have one value on this dashboard and any number on others: links at the top do not pass them on.
 ONE_AT_A_TIME = {"Drive": ("device", "instance")}
-#: This one has a time of its own, which starts with the runs.
+#: The dashboard whose time axis is elapsed time since the start of the runs.
 ON_ELAPSED_TIME = "Compare"
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A dashboard but for what is on it. `time` is where it opens: from and to."""
+    """A dashboard without its panels. `time` is the range that it opens with: from and to."""
 
     title: str
     question: str
@@ -93,19 +93,19 @@ def put_together(frame: Frame, rows: Rows) -> Document:
     document: Document = json.loads(json.dumps(made.build(), cls=JSONEncoder))
     for panel in document["panels"]:
         if panel["type"] == "heatmap":
-            # How Grafana 9 is set to show what is below the pointer.
+            # Grafana 9's option to show the value below the pointer.
             panel["options"]["tooltip"]["show"] = True
     return document | {"annotations": {"list": list(frame.annotations)}}
 
 
 def _numbered(panel: Any, identity: int) -> Panel:
-    """Panels keep their place as their identity, so that links to them hold while nothing is moved."""
+    """Set the panel's id to its place on the dashboard, so that links to panels hold while none is moved."""
     numbered: Panel = panel.id(identity)
     return numbered
 
 
 def _link_between(here: str, there: str) -> grafana.DashboardLink:
-    """At the top of a dashboard, with what both can choose."""
+    """Link at the top of a dashboard to another one, with the values of the variables that both have."""
     handed_over = [name for name in SHARED[there] if name in SHARED[here] and name not in ONE_AT_A_TIME.get(there, ())]
     url = f"/d/{UIDS[there]}?" + "&".join(f"${{{name}:queryparam}}" for name in handed_over)
     keeps_time = ON_ELAPSED_TIME not in (here, there)
@@ -114,8 +114,8 @@ def _link_between(here: str, there: str) -> grafana.DashboardLink:
 
 
 def data_link(title: str, there: str, **values: str) -> Link:
-    """From what a panel shows to a dashboard. `values`: its variables but the data source, and `time`, as the query of
-    the address that sets it; the time that is shown now unless given."""
+    """Link from a panel's data to a dashboard. `values`: the dashboard's variables except the data source, and `time`,
+    the part of the URL's query that sets its time range; the range that is shown now unless given."""
     time = values.pop("time", "${__url_time_range}")
     unknown = set(values) - set(SHARED[there]) - {"run_2"}
     assert not unknown, f"{there} has no {unknown}"
@@ -124,18 +124,18 @@ def data_link(title: str, there: str, **values: str) -> Link:
 
 
 def page_link(title: str, path: str) -> Link:
-    """From what a panel shows to a page of the service; the dashboard needs `service_variable`."""
+    """Link from a panel's data to a page of the service; the dashboard needs `service_variable`."""
     return {"title": title, "url": f"${{service}}{path}"}
 
 
 def service_variable() -> grafana.QueryVariable:
-    """Hidden: where people reach the service's pages."""
+    """Hidden variable: the address at which people reach the service's pages."""
     address = variable("service", "Service", "cliffwatch_service_address_info", "url")
     return address.hide(models.VariableHide.HIDE_VARIABLE)
 
 
 def _datasource_variable() -> grafana.DatasourceVariable:
-    """Which Prometheus; this project's own unless another is chosen."""
+    """Variable that chooses the Prometheus; this project's own unless another is chosen."""
     chosen = models.VariableOption(selected=True, text="Cliffwatch", value=DATASOURCE_UID)
     return grafana.DatasourceVariable("datasource").label("Prometheus").type("prometheus").current(chosen)
 
@@ -156,12 +156,12 @@ def variable(name: str, label: str, series: str, of: str, *, several: bool = Fal
 
 
 def requests_variable(series: str) -> grafana.QueryVariable:
-    """The kinds of requests, writes first: they are what a cliff is seen in."""
+    """Variable that chooses kinds of requests, writes first: a cliff shows in them."""
     return variable("request", "Request", series, "operation", several=True).sort(models.VariableSort.ALPHABETICAL_DESC)
 
 
 def computed(name: str, label: str, expression: str, regex: str) -> grafana.QueryVariable:
-    """A variable whose values the expression makes: what `regex` finds in `{labels} value time` of each series."""
+    """A variable whose values come from an expression: what `regex` finds in `{labels} value time` of each series."""
     return (
         grafana.QueryVariable(name)
         .label(label)
@@ -172,25 +172,25 @@ def computed(name: str, label: str, expression: str, regex: str) -> grafana.Quer
     )
 
 
-#: Of what `computed` is given: the value without its fraction.
+#: Regular expression for `computed`: the value of a series without its fraction.
 WHOLE_VALUE = r"\} (\d+)"
 
 
 def run_variable() -> grafana.QueryVariable:
-    """Runs by when their load began, the newest first, those that are live before all others."""
+    """Variable that chooses a run: sorted by start of load, the newest first, live runs before all others."""
     live = "1e10 + max by (run_id) (cliffwatch_run_start_timestamp_seconds)"
     known = f"max by (run_id) (last_over_time(cliffwatch_run_start_timestamp_seconds[{RETENTION}]))"
     return computed("run", "Run", f"sort_desc({live} or {known})", r'run_id="([^"]+)"')
 
 
 def start_variable() -> grafana.QueryVariable:
-    """Hidden: when the run's load began, in seconds since the epoch; 0 while that is not known."""
+    """Hidden variable: start of the run's load in seconds since the epoch; 0 while that is not known."""
     start = f"max(last_over_time(cliffwatch_run_start_timestamp_seconds{{{RUN}}}[{RETENTION}])) or vector(0)"
     return computed("run_start", "Start", start, WHOLE_VALUE).hide(models.VariableHide.HIDE_VARIABLE)
 
 
 def drive_variables() -> tuple[grafana.QueryVariable, grafana.QueryVariable]:
-    """The hosts and the drives of the run."""
+    """Variables that choose among the hosts and the drives of the run."""
     info = f"cliffwatch_device_info{{{RUN}}}"
     return (
         variable("instance", "Host", info, "host", several=True),
@@ -199,8 +199,8 @@ def drive_variables() -> tuple[grafana.QueryVariable, grafana.QueryVariable]:
 
 
 def annotation(name: str, color: str, expression: str, *, title: str, text: str, tag: str) -> Annotation:
-    """A point where a series begins. A region would lie over the lines, one for each series, and break into fences on a
-    long axis before Grafana 11.5. The SDK does not know Prometheus' own fields of an annotation."""
+    """Annotation at each point where a series begins. Regions would cover the lines, one for each series, and break
+    into fences on a long axis before Grafana 11.5. The SDK does not know Prometheus' own fields of an annotation."""
     series = one_line(expression)
     before = f"max_over_time(({series})[{ANNOTATION_STEP}:{ANNOTATION_STEP}] offset {ANNOTATION_STEP})"
     query = f"({series}) unless {before}"
@@ -220,7 +220,7 @@ def annotation(name: str, color: str, expression: str, *, title: str, text: str,
 
 
 def run_annotations() -> list[Annotation]:
-    """What happened to the run: its phases, what was found in it, and the alerts about it or about no run at all."""
+    """Annotations of the run: its phases, its findings, and the alerts about it or about no run at all."""
     return [
         annotation(
             "Phases",

@@ -1,6 +1,6 @@
-"""What rows of dashboards are put together from: queries and panels in this project's style.
+"""Building blocks of dashboards: queries and panels in this project's style.
 
-They work in Grafana 9.3 to 12: no panel type is newer than that, and each version ignores the options of the others.
+They work in Grafana 9.3 to 12: no panel type is newer than 9.3, and each version ignores the options of the others.
 A colour that warns is used only where a panel's description says what is bad.
 """
 
@@ -21,7 +21,7 @@ Panel = Builder[models.Panel]
 Link = Mapping[str, object]
 
 DATASOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
-#: Of Grafana's grid, which is 24 wide. What is repeated has the whole width, which Grafana divides.
+#: Sizes in units of Grafana's grid, which is 24 wide. Repeated panels have the whole width, which Grafana divides.
 HEIGHT, SMALL_HEIGHT, BAR_HEIGHT, HALF, THIRD, WHOLE = 8, 4, 6, 12, 8, 24
 
 TIME_SERIES = query_models.PromQueryFormat.TIME_SERIES
@@ -36,9 +36,9 @@ def one_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A PromQL expression, how its series are called, and how they differ from the panel's others.
+    """A PromQL expression, the legend of its series, and how they differ in style from the panel's others.
 
-    `fill_to` is the legend of the series that the space down to is filled, in which case no line is drawn.
+    `fill_to` is the legend of another series; the space down to that series is filled.
     """
 
     expression: str
@@ -57,7 +57,7 @@ class Query:
         instant: bool = False,
         scraped_every: str | None = None,
     ) -> queries.Dataquery:
-        """As Grafana sends it. `scraped_every`: where that is longer than the data source's interval."""
+        """The query for a panel. `scraped_every`: the scrape interval where it is longer than the data source's."""
         target = queries.Dataquery().expr(one_line(self.expression)).legend_format(self.legend).format(form)
         target = target.instant() if instant else target.range()
         if scraped_every is not None:
@@ -65,7 +65,7 @@ class Query:
         return target.ref_id(reference(number)).datasource(DATASOURCE)
 
     def properties(self) -> list[models.DynamicConfigValue]:
-        """What its series have instead of the panel's defaults."""
+        """Properties of its series that override the panel's defaults."""
         found: list[tuple[str, object]] = []
         if self.unit is not None:
             found += [("unit", self.unit), ("custom.axisPlacement", "right")]
@@ -110,7 +110,7 @@ def graph(
     scraped_every: str | None = None,
     links: Sequence[Link] = (),
 ) -> timeseries.Panel:
-    """Lines over time, with a red line where bad begins. What is missing is a gap in them, never a line across."""
+    """Panel with lines over time, and a red line at `bad_from`. Missing values are gaps, never bridged by a line."""
     legend = common.VizLegendOptions().show_legend(True).placement(common_models.LegendPlacement.BOTTOM)
     panel = (
         timeseries.Panel()
@@ -169,10 +169,10 @@ def number(
     filled: bool = False,
     nothing: str = "–",
 ) -> stat.Panel:
-    """The value now, red from `bad_from` on or below `bad_below`; `filled`: by its background.
+    """Panel with the present value, red from `bad_from` on or below `bad_below`; `filled` colours the background.
 
-    By name, it is what the series that there is at the moment is called; with `several`, each series has its name.
-    Where there is no value, it says `nothing`. The query is instant: what is over does not stand there as if it was.
+    With `by_name` it shows the legend of the present series instead of a value; with `several`, both for each series.
+    Without a value it shows `nothing`. The query is instant, so that ended series are not shown as present.
     """
     mode = common_models.BigValueTextMode.VALUE
     if by_name:
@@ -202,13 +202,13 @@ def number(
 def answer(
     title: str, description: str, query: Query, values: Mapping[int, tuple[str, str]], *, width: int, nothing: str
 ) -> stat.Panel:
-    """One word on its colour: what the query's value stands for."""
+    """Panel with one word on a coloured background: the text and colour that `values` has for the query's value."""
     panel = number(title, description, "none", query, width=width, filled=True, nothing=nothing)
     return panel.mappings([_named_values(values), _missing(nothing)])
 
 
 def _missing(nothing: str) -> models.SpecialValueMap:
-    """What is missing is grey, whatever colour the thresholds begin with."""
+    """Mapping of a missing value to the text `nothing` in grey, whatever colour the thresholds begin with."""
     result = models.ValueMappingResult(text=nothing, color="text")
     return models.SpecialValueMap(
         models.DashboardSpecialValueMapOptions(match=models.SpecialValueMatch.NULL_AND_NAN, result=result)
@@ -216,7 +216,7 @@ def _missing(nothing: str) -> models.SpecialValueMap:
 
 
 def heat(title: str, description: str, unit: str, query: Query, *, repeat: str) -> heatmap.Panel:
-    """Which share fell into which bucket, over time; one panel for each value of the variable `repeat`."""
+    """Heat map of each bucket's share over time; one panel for each value of the variable `repeat`."""
     color = heatmap.HeatmapColorOptions().mode(heatmap_models.HeatmapColorMode.SCHEME).scheme("Oranges").exponent(0.5)
     return (
         heatmap.Panel()
@@ -262,7 +262,7 @@ def timeline(
     named: bool = False,
     links: Sequence[Link] = (),
 ) -> statetimeline.Panel:
-    """A bar for each series, coloured by its value; with `named`, the value's name is written into it."""
+    """Panel with a bar over time for each series, coloured by its value; `named` writes the value's name into it."""
     shown = common_models.VisibilityMode.AUTO if named else common_models.VisibilityMode.NEVER
     panel = (
         statetimeline.Panel()
@@ -286,7 +286,7 @@ def timeline(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: a label, or the value of a query by its place. `colors` are those of its texts."""
+    """A column of a table: a label, or the value of the query at this place. `colors` are its colours by text."""
 
     source: str | int
     title: str
@@ -329,7 +329,7 @@ def rows(
     width: int = WHOLE,
     height: int = HEIGHT,
 ) -> table.Panel:
-    """A table of what is now. Rows of queries become one where their labels agree; `sort`: title, descending."""
+    """Table of present values. Rows of queries whose labels agree become one; `sort`: a column's title, descending."""
     values = [f"Value #{reference(number)}" for number in range(len(given))] if len(given) > 1 else ["Value"]
     names = {
         column.title: values[column.source] if isinstance(column.source, int) else column.source for column in columns

@@ -1,18 +1,18 @@
-"""The expressions that more than one dashboard asks for."""
+"""PromQL expressions that more than one dashboard uses."""
 
 from collections.abc import Iterator
 
 from dashboards.builder.colors import FINDINGS, PHASES, QUANTILE_COLORS, STATE_COLORS, VERDICT_COLORS
 from dashboards.builder.parts import Query
 
-#: What belongs to the run, and to the drives below it.
+#: Label selectors of the run, and of the drives below it.
 RUN = 'run_id="$run"'
 DRIVE = 'instance=~"$instance", device=~"$device"'
-#: The metrics of the drive exporter, and of aging drives.
+#: Prefix of the metrics of the drive exporter, and of aging drives.
 DRIVE_EXPORTER = "cliffwatch_drive"
-#: The block-layer probe's metrics.
+#: Prefix of the block-layer probe's metrics.
 BLOCK = "ebpf_exporter_cliffwatch_block"
-#: Kinds of findings whose series is the work that was not done.
+#: Kinds of findings about work that was not done, whose series is `cliffwatch_undone_seconds`.
 _OF_WORK = ("shortfall", "stall")
 QUANTILES = dict(zip(QUANTILE_COLORS, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
 #: How long the stack's Prometheus keeps what it scraped.
@@ -20,41 +20,41 @@ RETENTION = "15d"
 
 
 def rate(counter: str, selector: str, by: str = "", shift: str = "") -> str:
-    """Its increase a second, added up over all series, or over those that agree in the labels `by`."""
+    """Increase of a counter per second, summed over all series, or over those that agree in the labels `by`."""
     return f"sum{f' by ({by})' if by else ''} (rate({counter}{{{selector}}}[$__rate_interval]{shift}))"
 
 
 def quantile(quantile: float, histogram: str, selector: str, by: str, shift: str = "") -> str:
-    """Read off the merged histogram of what agrees in the labels `by`."""
+    """Quantile of a histogram, merged over the series that agree in the labels `by`."""
     return f"histogram_quantile({quantile}, {rate(f'{histogram}_bucket', selector, f'le, {by}', shift)})"
 
 
 def per(amount: str, count: str, selector: str, by: str) -> str:
-    """A mean; nothing while there is nothing to count."""
+    """Mean amount per count; no value while nothing is counted."""
     return f"{rate(amount, selector, by)} / ({rate(count, selector, by)} > 0)"
 
 
 def worst(gauge: str, shift: str = "") -> str:
-    """The largest value of the time that a point stands for, so that zooming out hides no window; the newest one where
-    a point stands for less time than lies between two scrapes."""
+    """Largest value in the interval of each point of a graph, so that zooming out hides no window; the newest value
+    where that interval is shorter than the time between two scrapes."""
     return f"(max_over_time({gauge}[$__interval]{shift}) or {gauge}{shift})"
 
 
 def shares(histogram: str, selector: str) -> str:
-    """For a heat map: the buckets of a histogram as shares of all that was counted in the same time."""
+    """Buckets of a histogram as shares of all that was counted in the same time, for a heat map."""
     buckets = f"sum by (le) (increase({histogram}_bucket{{{selector}}}[$__rate_interval]))"
     counted = f"sum(increase({histogram}_count{{{selector}}}[$__rate_interval]))"
     return f"{buckets} / on () group_left () ({counted} > 0)"
 
 
 def at_start(series: str, start: str) -> str:
-    """What a figure was at the start of a run's load, or when it was first scraped in the minute after that, if its
-    exporter was up only then. `start` is in seconds since the epoch."""
+    """Value of a metric at the start of a run's load or, if its exporter came up only then, the lowest value in the
+    minute after that. `start` is in seconds since the epoch."""
     return f"(max({series} @ {start}) or max(min_over_time({series}[1m] @ {start} offset -1m)))"
 
 
 def phase_number(selector: str, shift: str = "") -> str:
-    """The number that parts.PHASES gives to the phase that a run is in; one series a run."""
+    """The number that colors.PHASES gives to the phase that a run is in; one series per run."""
     others = f"{selector}, " if selector else ""
     each = (
         f'max by (run_id) ((cliffwatch_run_phase{{{others}phase="{name}"}}{shift} == 1) * {number})'
@@ -73,12 +73,12 @@ def outcome_number(selector: str) -> str:
     return " or ".join(each)
 
 
-#: What the numbers of `outcome_number` are called, and their colours.
+#: Name and colour of each number of `outcome_number`.
 OUTCOMES = dict(enumerate((VERDICT_COLORS | STATE_COLORS).items(), 1))
 
 
 def finding_number(selector: str) -> str:
-    """The number that FINDINGS gives to the worst that lasts; 0 where detection runs and nothing does."""
+    """The number that FINDINGS gives to the worst finding that lasts; 0 where detection runs and none lasts."""
     each = [
         f'max(cliffwatch_finding_active{{{selector}, kind="{name}"}}) * {number}'
         for name, (number, _) in FINDINGS.items()
@@ -93,13 +93,13 @@ def finding_number(selector: str) -> str:
 
 
 def window_latency(selector: str) -> Iterator[Query]:
-    """Each percentile of the newest windows."""
+    """Queries for each latency percentile of the newest windows."""
     for name, value in QUANTILES.items():
         gauge = f'cliffwatch_window_latency_seconds{{{selector}, quantile="{value}"}}'
         yield Query(f"max({worst(gauge)})", name, color=QUANTILE_COLORS[name], width=2 if name == "p99" else None)
 
 
 def latencies(histogram: str, selector: str, by: str, legend: str) -> Iterator[Query]:
-    """Each percentile of a histogram, for the labels `by`; `legend` is what stands before its name."""
+    """Queries for p50, p99 and p99.9 of a histogram by the labels `by`; `legend` precedes the percentile's name."""
     for name in ("p50", "p99", "p99.9"):
         yield Query(quantile(QUANTILES[name], histogram, selector, by), f"{legend} {name}")

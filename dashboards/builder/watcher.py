@@ -9,7 +9,7 @@ from dashboards.builder.promql import BLOCK, quantile, rate
 
 DRIVE = "cliffwatch_drive"
 SERVICE = "cliffwatch_service"
-#: The service, Prometheus and Alertmanager change slowly.
+#: Scrape interval of the service, Prometheus and Alertmanager, which change slowly.
 SLOWLY = "10s"
 TO_RUN = data_link("Run", "Run", run="${__field.labels.run_id}")
 
@@ -339,5 +339,5 @@ def stores() -> Iterator[Panel]:
 
 
 def _share_of_requests(counted: str, by: str = "") -> str:
-    """By all requests that the probe saw complete; nothing while there are none."""
+    """`counted` as a share of all requests that the probe saw complete; no value while there are none."""
     return f"{counted} / ({rate(f'{BLOCK}_device_latency_seconds_count', '', by)} > 0)"

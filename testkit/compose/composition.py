@@ -1,4 +1,4 @@
-"""docker-compose.yml as the Compose client reads it. No engine is needed, and none is asked."""
+"""docker-compose.yml as the Compose client reads it; no Docker engine is needed."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from testkit.checkout import ROOT
 FILE = ROOT / "docker-compose.yml"
 EXAMPLE = ROOT / ".env.example"
 PROFILES = ("ebpf", "nvme", "kafka", "redpanda", "postgres")
-#: The services that one host's loopback connects; the others have networks of their own.
+#: Services that reach one another on the host's loopback; the others have their own networks.
 STACK = (
     "cliffwatch",
     "configuration",
@@ -23,12 +23,12 @@ STACK = (
     "ebpf-exporter",
     "drive-exporter",
 )
-#: Those of the stack that a profile of their own starts.
+#: Services of the stack that only a profile starts, by the profile.
 IN_PROFILES = {"ebpf": "ebpf-exporter", "nvme": "drive-exporter"}
 
 
 def configuration(*profiles: str, **variables: str) -> dict[str, Any]:
-    """What `docker-compose config` makes of the file, with the service definitions of those profiles."""
+    """Parsed output of `docker-compose config`, with the services of these profiles and these variables set."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("CLIFFWATCH_", "COMPOSE_"))
     }
@@ -47,18 +47,18 @@ def configuration(*profiles: str, **variables: str) -> dict[str, Any]:
 
 @cache
 def services() -> dict[str, dict[str, Any]]:
-    """Every service, with all profiles and no settings of anyone's own."""
+    """Definition of every service by name, with all profiles and without settings of the user."""
     found: dict[str, dict[str, Any]] = configuration(*PROFILES)["services"]
     return found
 
 
 def command(service: dict[str, Any]) -> list[str]:
-    """What the container is given; the client doubles the dollars that it prints."""
+    """Command line of the container, with single dollar signs: the client prints them doubled."""
     return [argument.replace("$$", "$") for argument in service["command"]]
 
 
 def mounts(service: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    """Source, path in the container, and whether it is read-only: older clients print texts, newer ones tables."""
+    """Source, path in the container, and read-only flag of each mount; older clients print texts, newer ones tables."""
     found = []
     for mount in service.get("volumes", []):
         if isinstance(mount, dict):
@@ -78,7 +78,7 @@ def published(service: dict[str, Any]) -> list[str]:
 
 
 def seconds(text: str) -> float:
-    """Of a duration such as `1m30s`."""
+    """Seconds of a duration such as `1m30s`."""
     units = {"h": 3600, "m": 60, "s": 1}
     return sum(float(amount) * units[unit] for amount, unit in re.findall(r"([\d.]+)([hms])", text))
 

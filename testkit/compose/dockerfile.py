@@ -1,4 +1,4 @@
-"""deploy/Dockerfile, taken apart: its arguments and its stages."""
+"""deploy/Dockerfile, parsed into its arguments and stages."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """COPY: what, from where (None is the repository), to where."""
+    """COPY instruction: sources, the stage or image that they come from (None is the repository), and target."""
 
     sources: list[str]
     origin: str | None
@@ -22,7 +22,7 @@ class Copy:
 
 @dataclass(slots=True)
 class Stage:
-    """What stands between one FROM and the next."""
+    """Build stage: the instructions between one FROM and the next."""
 
     name: str
     base: str
@@ -32,7 +32,7 @@ class Stage:
 
 
 def parse() -> tuple[dict[str, str], dict[str, Stage]]:
-    """The arguments with their defaults, and the stages in order by name. Fails on what it does not know."""
+    """Arguments with their defaults, and stages by name, in order. Raises AssertionError for an unknown instruction."""
     text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     arguments: dict[str, str] = {}
     stages: dict[str, Stage] = {}
@@ -61,25 +61,25 @@ ARGUMENTS, STAGES = parse()
 
 
 def files() -> set[str]:
-    """The repository's, with those that are not committed yet, and without those that git ignores."""
+    """Paths of the repository's files, including those not committed yet, without those that git ignores."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {path for path in listed.splitlines() if (ROOT / path).is_file()}
 
 
 def copied_from_repository(*stages: str) -> list[str]:
-    """What the stages, or all of them, copy from the repository."""
+    """Paths that these stages copy from the repository; all stages when none is given."""
     chosen = [STAGES[name] for name in stages] or list(STAGES.values())
     return [source for stage in chosen for copy in stage.copies if copy.origin is None for source in copy.sources]
 
 
 def files_below(source: str) -> list[str]:
-    """Of a file itself, of a directory the files in it."""
+    """The file itself, or the files in a directory."""
     return [path for path in files() if path == source or path.startswith(f"{source}/")]
 
 
 def unpack(directory: Path, *stages: str) -> Path:
-    """The repository's files as the stages have them, at the same paths below the directory."""
+    """Copy the files that the stages take from the repository to the same paths below `directory`; returns it."""
     for source in copied_from_repository(*stages):
         for path in files_below(source):
             (directory / path).parent.mkdir(parents=True, exist_ok=True)

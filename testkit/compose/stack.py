@@ -1,4 +1,4 @@
-"""The stack of docker-compose.yml on an engine of the tests' own, and what its users ask of it."""
+"""The stack of docker-compose.yml on a Docker engine for tests only, and calls to it as users make them."""
 
 import json
 import re
@@ -22,18 +22,18 @@ from testkit.ports import free_port
 from testkit.waiting import wait_until
 
 HOST = "127.0.0.1"
-#: What Compose builds, by its service.
+#: Images that Compose builds, by service.
 BUILT = {name: str(its["image"]) for name, its in services().items() if "build" in its}
-#: A short run and what comes before and after it.
+#: Timeout for a short run, with what comes before and after it.
 RUN_SECONDS = 180.0
 DOCUMENTATION = [ROOT / "docs" / name for name in ("compose.md", "notifications.md")]
-#: What an engine may let a container lock that has not the capability SYS_RESOURCE.
+#: Bytes of memory that a container may lock on an engine without the capability SYS_RESOURCE.
 LITTLE_LOCKED_MEMORY = "8388608"
 
 
 @dataclass(slots=True)
 class Stack:
-    """`directory` holds its .env; `files` are Compose files in their order."""
+    """A stack on `engine`; `directory` holds its .env, and `files` are its Compose files in order."""
 
     engine: Engine
     directory: Path
@@ -43,12 +43,12 @@ class Stack:
 
     @property
     def compose(self) -> list[str]:
-        """What users write as `docker compose`."""
+        """Command line that stands for `docker compose` with this stack."""
         files = [f"--file={path}" for path in self.files]
         return [*self.engine.compose, f"--env-file={self.directory / '.env'}", f"--project-directory={ROOT}", *files]
 
     def run(self, *arguments: str, stdin: str = "") -> str:
-        """What `docker compose` prints with these arguments. Fails with what it says."""
+        """Run `docker compose` with these arguments; returns its stdout. Raises AssertionError with its output."""
         done = self.attempt(*arguments, stdin=stdin)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return done.stdout
@@ -70,14 +70,14 @@ class Stack:
         return {name: value for name, value in of_engine.items() if not name.startswith(("CLIFFWATCH_", "PYTHON"))}
 
     def documented(self, beginning: str) -> str:
-        """What the line of the documents prints that begins so, executed as it stands there."""
+        """Execute the `docker compose` line of the documents that begins like this; returns what it prints."""
         [line] = re.findall(
             rf"^    (docker compose {re.escape(beginning)}.*?)(?: +#.*)?$", documentation(), re.MULTILINE
         )
         return self.shell(line)
 
     def shell(self, line: str) -> str:
-        """A line for a shell in which `docker compose` is this stack."""
+        """Execute a shell line in which `docker compose` stands for this stack; returns what it prints."""
         line = line.replace("docker compose", shlex.join(self.compose))
         done = subprocess.run(
             ["bash", "-c", line],
@@ -92,14 +92,14 @@ class Stack:
         return done.stdout
 
     def inside(self, *command: str, container: str = "cliffwatch", user: str = "") -> str:
-        """What a command prints in a container."""
+        """Execute a command in a container; returns what it prints."""
         return self.run("exec", "-T", *(["--user", user] if user else []), container, *command).strip()
 
     def port(self, name: str) -> int:
         return int(self.settings[f"CLIFFWATCH_{name}_PORT"])
 
     def get(self, name: str, path: str, **parameters: str) -> Any:
-        """What a watcher answers, as JSON."""
+        """GET a path of a watcher; returns its JSON answer."""
         answer = self.client.get(f"http://{HOST}:{self.port(name)}{path}", params=parameters)
         return answer.raise_for_status().json()
 
@@ -119,7 +119,7 @@ class Stack:
         ]
 
     def failed_evaluations(self) -> dict[str, float]:
-        """How often a rule could not be evaluated since Prometheus began, by group; only groups with failures."""
+        """Number of failed rule evaluations since Prometheus started, by group; only groups with failures."""
         text = self.client.get(f"http://{HOST}:{self.port('PROMETHEUS')}/metrics").text
         return {
             sample.labels["rule_group"]: sample.value
@@ -130,7 +130,7 @@ class Stack:
         }
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        """What the service answers to who has its first token."""
+        """Send a request to the service's API with its first token; returns the JSON answer."""
         answer = self.client.request(
             method,
             f"http://{HOST}:{self.port('LISTEN')}/api/v1{path}",
@@ -141,7 +141,7 @@ class Stack:
         return answer.json()
 
     def is_ready(self) -> bool:
-        """Whether the service can do its work."""
+        """Whether the service reports at /readyz that it is ready."""
         try:
             return self.client.get(f"http://{HOST}:{self.port('LISTEN')}/readyz").status_code == httpx.codes.OK
         except httpx.TransportError:
@@ -165,11 +165,11 @@ class Stack:
         return [event for event in items if wanted.items() <= event.items()]
 
     def windows(self, run_id: str) -> list[int]:
-        """The numbers of the run's windows."""
+        """Sequence numbers of the run's windows."""
         return [window["seq"] for window in self.api("GET", f"/runs/{run_id}/windows?limit=500")["items"]]
 
     def wait_finished(self, run_id: str, seconds: float = RUN_SECONDS) -> dict[str, Any]:
-        """The run's report once it is over."""
+        """Wait until the run is finished; returns its report."""
         run: dict[str, Any] = {}
 
         def is_over() -> bool:
@@ -182,13 +182,13 @@ class Stack:
         return report
 
     def containers(self) -> dict[str, dict[str, Any]]:
-        """What the engine says of each container, by its service."""
+        """Output of `docker inspect` for each container, by service."""
         identifiers = self.run("ps", "--all", "--quiet").split()
         inspected = json.loads(self.engine.run("inspect", *identifiers)) if identifiers else []
         return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in inspected}
 
     def states(self) -> dict[str, str]:
-        """`healthy` of each container that is asked for its health, otherwise whether it runs, or its exit status."""
+        """State of each container by service: health where it has a health check, else its status or exit status."""
         found = {}
         for name, one in self.containers().items():
             state = one["State"]
@@ -210,14 +210,14 @@ class Stack:
 
 @contextmanager
 def stack(engine: Engine, directory: Path, files: Sequence[Path] = (FILE,), **settings: str) -> Iterator[Stack]:
-    """That is described and not up yet; what is up at the end is ended, and its volumes with it."""
-    # What an earlier commit was built to is no longer asked for, so that `up` builds; its layers are kept.
+    """Configure a stack without starting it; when the block ends, its containers and volumes are removed."""
+    # Images of an earlier commit are removed, so that `up` builds; their layers are kept.
     engine.run("image", "rm", "--force", *BUILT.values())
     ports = {name: str(free_port()) for name in variables() if name.endswith("_PORT")}
     images = {"CLIFFWATCH_PROMETHEUS_IMAGE": PROMETHEUS_IMAGE}
     given = ports | images | _locked_memory() | {"COMPOSE_PROJECT_NAME": directory.name} | settings
     (directory / ".env").write_text(_filled_in(given), encoding="utf-8")
-    # The engine has no bridge, so what a build fetches comes through this machine's network too.
+    # The engine has no bridge network, so builds use this machine's network too.
     changes = directory / "docker-compose.override.yml"
     through_host = {name: {"build": {"network": "host"}} for name in BUILT}
     changes.write_text(yaml.safe_dump({"services": through_host}), encoding="utf-8")
@@ -233,7 +233,7 @@ def stack(engine: Engine, directory: Path, files: Sequence[Path] = (FILE,), **se
 
 
 def _filled_in(settings: dict[str, str]) -> str:
-    """.env.example, with these in place of what it shows."""
+    """Text of .env.example with these settings in place of its own. Raises AssertionError for one that it lacks."""
     text = EXAMPLE.read_text(encoding="utf-8")
     for name, value in settings.items():
         text, found = re.subn(rf"^#?{name}=.*$", f"{name}={value}", text, flags=re.MULTILINE)
@@ -242,12 +242,12 @@ def _filled_in(settings: dict[str, str]) -> str:
 
 
 def _locked_memory() -> dict[str, str]:
-    """A lower limit where it cannot be raised here: docs/compose.md says so for such engines."""
+    """Lower limit of locked memory where this machine cannot raise it, as docs/compose.md advises for such engines."""
     asked = ["prlimit", "--memlock=unlimited:unlimited", "true"]
     may = subprocess.run(asked, capture_output=True, check=False).returncode == 0
     return {} if may else {"CLIFFWATCH_LOCKED_MEMORY": LITTLE_LOCKED_MEMORY}
 
 
 def documentation() -> str:
-    """What the documents say of containers."""
+    """Text of the documents about containers."""
     return "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTATION)

@@ -1,7 +1,7 @@
-"""Images under the names that deploy/Dockerfile and docker-compose.yml pin, made of Debian and of this machine's tools.
+"""Stand-ins for the images that deploy/Dockerfile and docker-compose.yml pin, from Debian and this machine's tools.
 
-No registry of images is asked. What is built on these runs as on those whose names they bear; how this machine reaches
-its registries of packages is in them, and so not in the project's own Dockerfile.
+No image registry is used. What is built on a stand-in runs as on the image whose name it has. This machine's settings
+for package registries are in the stand-ins, so that the project's own Dockerfile needs none.
 """
 
 import hashlib
@@ -23,37 +23,37 @@ from testkit.kafka_broker import libraries
 
 IMAGES = Path(__file__).with_name("images")
 GO_TOOLCHAIN = ROOT / "exporters" / "ebpf" / "go-toolchain.txt"
-#: What an image was made of.
+#: Label with a digest of what an image was made from.
 LABEL = "made-of"
-#: Where the settings of clients lie that are no variables.
+#: Paths of client settings that are not environment variables.
 CERTIFICATES = "/etc/ssl"
 NPM_SETTINGS = ("/etc/npmrc", "~/.npmrc")
 CARGO_SETTINGS = "~/.cargo/config.toml"
-#: Of the user of a build.
+#: Home directory of the user that runs a build.
 HOME = Path("/root")
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """`directory` below images/ has its Dockerfile; `add` puts what is the machine's own beside that."""
+    """A stand-in image: `directory` below images/ has its Dockerfile; `add` copies files of this machine beside it."""
 
     directory: str
     names: tuple[str, ...]
     target: str = ""
     debian: str = "bookworm"
     add: Callable[[Path], None] = lambda context: None
-    #: What `add` would add, in short.
+    #: Version of what `add` copies.
     version: Callable[[], str] = lambda: ""
 
 
 def build_stand_ins(engine: Engine, *others: str) -> None:
-    """Of all that the service's image is built on and the stack has without profiles, and of these services too."""
+    """Build the bases of the service's image, the images of the stack without profiles, and those of `others`."""
     for stand_in in (*BASES, *WATCHERS, *(each for name in others for each in OTHERS[name])):
         _build(engine, stand_in, _base(engine, stand_in.debian))
 
 
 def _base(engine: Engine, release: str) -> str:
-    """The image of a bare Debian that has the settings of this machine's clients; made once."""
+    """Name of the image of a bare Debian with this machine's client settings; made once."""
     settings = [f"ENV {name}={value}" for name, value in os.environ.items() if value.startswith(CERTIFICATES)]
     made_of = _digest("\n".join(sorted(settings)))
     name = f"cliffwatch-tests/debian:{release}-{made_of}"
@@ -88,7 +88,7 @@ def _digest(*texts: str) -> str:
 
 
 def _copy(context: Path, *paths: Path | str, to: str = "/") -> None:
-    """Files and directories of the machine, at the same paths or below `to`."""
+    """Copy files and directories of the machine into the build context, for the same paths or below `to`."""
     place = context / "machine" / to.lstrip("/")
     place.mkdir(parents=True, exist_ok=True)
     parents = ["--parents"] if to == "/" else []
@@ -98,7 +98,7 @@ def _copy(context: Path, *paths: Path | str, to: str = "/") -> None:
 
 
 def _node_parts() -> list[Path]:
-    """Of a Node.js whose npm has its libraries with it; Debian's has not."""
+    """Paths of a Node.js whose npm contains its libraries; empty for Debian's, which does not."""
     node, npm = shutil.which("node"), shutil.which("npm")
     assert node is not None, "the tests need Node.js: apt-get install npm"
     assert npm is not None, "the tests need npm: apt-get install npm"
@@ -116,7 +116,7 @@ def _add_node(context: Path) -> None:
 
 @cache
 def _rust() -> tuple[str, Path]:
-    """The version and the directory of the machine's toolchain."""
+    """Version and directory of the machine's Rust toolchain."""
     said = [
         subprocess.run(["rustc", option, *more], check=True, capture_output=True, text=True).stdout.strip()
         for option, *more in (["-vV"], ["--print", "sysroot"])
@@ -126,7 +126,7 @@ def _rust() -> tuple[str, Path]:
 
 def _add_rust(context: Path) -> None:
     _, root = _rust()
-    # A distribution's toolchain has the machine's own root; it comes from packages.
+    # The directory of a distribution's toolchain is /usr; the image gets that toolchain from packages.
     own = [root / name for name in ("bin", "lib")] if root != Path("/usr") else []
     _copy(context, *own, to="/opt/rust")
     _copy(context, Path(CARGO_SETTINGS).expanduser(), to=str(HOME / ".cargo"))
@@ -144,21 +144,21 @@ def _node_version() -> str:
     return subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout
 
 
-#: What deploy/Dockerfile builds the service's image on.
+#: Stand-ins for the images on which deploy/Dockerfile builds the service's image.
 BASES = (
     StandIn("python", (ARGUMENTS["PYTHON_IMAGE"],)),
     StandIn("node", (ARGUMENTS["NODE_IMAGE"],), add=_add_node, version=_node_version),
     StandIn("rust", (ARGUMENTS["RUST_IMAGE"],), add=_add_rust, version=lambda: _rust()[0]),
 )
-#: Debian's, under a name that says its version: the configuration depends on it.
+#: Debian's Prometheus, under a name with its version, on which the configuration depends.
 PROMETHEUS_IMAGE = "prom/prometheus:v2.42.0"
-#: What watches the service, from the same distribution as on a machine.
+#: Stand-ins for the watchers, from the same distribution as on a machine.
 WATCHERS = (
     StandIn("watchers", (PROMETHEUS_IMAGE,), target="prometheus"),
     *(StandIn("watchers", (services()[name]["image"],), target=name) for name in ("alertmanager", "node-exporter")),
     StandIn("grafana", (services()["grafana"]["image"],)),
 )
-#: Of profiles, or what theirs are built on.
+#: Stand-ins for services of profiles, or for the images that those are built on, by service.
 OTHERS = {
     "postgres": (StandIn("postgres", (services()["postgres"]["image"],)),),
     "kafka": (StandIn("kafka", (services()["kafka"]["image"],), add=_add_kafka),),

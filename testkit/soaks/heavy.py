@@ -1,9 +1,9 @@
-"""Soaks of heavy-tailed noise around a level that wanders, with a device that leads, follows its own course, or both.
+"""Generator of soaks with heavy-tailed noise around a wandering level; the device leads, moves by itself, or both.
 
-Nothing is Gaussian here: a window's latency is a level times a gamma or a Student variate, the level hops between
-neighbouring ones, and what happens to a run happens in other shapes than those of the other generators: cliffs that
-overshoot or creep in, drifts that bend, spikes at random intervals, compaction with slopes, warm-ups that are over at
-once. A device may be ahead of its client by up to ten minutes, and some degradations are over before the run is.
+A window's latency is a level times a gamma variate or the exponential of a Student variate, and the level hops between
+neighbouring ones. Events have other shapes than those of the other generators: cliffs that overshoot or creep in,
+drifts that bend, spikes at random intervals, compaction with slopes, warm-ups that end at once. A device may be ahead
+of its client by up to ten minutes, and some degradations end before the run does.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ LOOK_ALIKES = (
     "warm_up", "improving", "compaction", "restart", "burst", "write_back", "missing", "coarse_clock", "diurnal",
     "counter_reset",
 )  # fmt: skip
-#: How far each quantile follows what happens to p99, and its level as a part of p99's.
+#: Per quantile: the exponent by which it follows changes of p99, and its level as a multiple of p99's.
 _QUANTILES = {
     "p50": (0.5, 0.2), "p90": (0.8, 0.5), "p99": (1.0, 1.0), "p999": (1.0, 2.0), "p9999": (1.1, 6.0),
 }  # fmt: skip
@@ -29,7 +29,7 @@ _QUANTILES = {
 
 @dataclass
 class _Course:
-    """What happens to a run, as factors window by window; `extra` seconds are added to the client's latency."""
+    """Events of a run, as factors window by window; `extra` seconds are added to the client's latency."""
 
     random: np.random.Generator
     count: int
@@ -48,7 +48,7 @@ def make(
     healthy: tuple[str, ...] | None = None,
     hours: int | None = None,
 ) -> Soak:
-    """Names from `EVENTS` and `LOOK_ALIKES`, and 24 to 36 hours, are drawn where they are not given."""
+    """Make a soak; drawn when not given: `events` (of `EVENTS`), `healthy` (of `LOOK_ALIKES`), and 24 to 36 hours."""
     random = np.random.default_rng((seed, 3))
     count = (int(random.integers(24, 37)) if hours is None else hours) * HOUR
     if events is None:
@@ -114,7 +114,7 @@ def _columns(course: _Course) -> dict[str, Column]:
 
 
 def _hops(random: np.random.Generator, count: int, size: float, length: float) -> Column:
-    """A level that jumps by about `size` now and then and is drawn back, as a logarithm."""
+    """Logarithm of a level that jumps by about `size`, every `length` windows on average, and reverts towards 0."""
     out, at, value = np.zeros(count), 0, 0.0
     while at < count:
         stay = max(1, int(random.exponential(length)))
@@ -125,7 +125,7 @@ def _hops(random: np.random.Generator, count: int, size: float, length: float) -
 
 
 def _smooth(random: np.random.Generator, count: int, size: float, length: float) -> Column:
-    """Noise averaged over `length` windows with a triangle, of standard deviation `size`."""
+    """Noise of standard deviation `size`, smoothed by a triangular kernel of `length` windows to each side."""
     width = max(1, int(length))
     kernel = np.convolve(np.ones(width), np.ones(width))
     noise = np.convolve(random.standard_normal(count + len(kernel) - 1), kernel, "valid")
@@ -138,7 +138,7 @@ def _since(count: int, onset: int, windows: float) -> Column:
 
 
 def _bumps(course: _Course, starts: Column, lengths: Column, height: float, slope: float) -> Column:
-    """Trapezes of `height` (a factor - 1) whose slopes take the part `slope` of their length."""
+    """Trapezoidal pulses of `height` (a factor - 1); each slope takes the share `slope` of the pulse's length."""
     out = np.zeros(course.count)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         width = max(1, int(length))
@@ -276,7 +276,7 @@ def _diurnal(course: _Course) -> None:
 
 
 def _coarsen(random: np.random.Generator, columns: dict[str, Column]) -> None:
-    # Down, up or to the nearest.
+    # Round down, up or to the nearest millisecond.
     shift = [0.0, 1.0, 0.5][int(random.integers(3))]
     for name in _QUANTILES:
         columns[name] = np.asarray(np.floor(columns[name] * 1000 + shift) / 1000)
@@ -285,7 +285,7 @@ def _coarsen(random: np.random.Generator, columns: dict[str, Column]) -> None:
 def _with_holes(
     random: np.random.Generator, times: Column, columns: dict[str, Column]
 ) -> tuple[Column, dict[str, Column]]:
-    """Rows that are not there, and fields that are empty."""
+    """Remove rows, and empty single fields, at random."""
     count = len(times)
     for column in columns.values():
         column[random.random(count) < random.choice([0.0, 0.02, 0.1])] = np.nan

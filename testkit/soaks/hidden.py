@@ -1,7 +1,7 @@
-"""Soaks whose degradation percentiles hide: a target that stands still, a load that fades, spikes few and far between.
+"""Soaks with a degradation that percentiles hide: a target that stalls, a load that fades, rare spikes.
 
-Laid over healthy soaks of the other generators, with their look-alikes. A twin without it has compaction on schedule
-from its start, which is as high as the run's own noise is multiplied and no more.
+The degradation is laid over healthy soaks of the other generators, with their look-alikes. The kind `compaction` has no
+degradation, for comparison: only scheduled compaction from the start, which multiplies the soak's own noise.
 """
 
 from dataclasses import replace
@@ -15,13 +15,13 @@ from cliffwatch.analysis.finding import FindingKind
 GENERATORS = (lognormal, queue, heavy)
 KINDS = ("stall", "fade", "rare", "compaction")
 LATENCIES = ("p50", "p90", "p99", "p999", "p9999")
-#: What explains a change of load, or hides windows where something is laid over them.
+#: Look-alikes that are not used: they explain a change of load, or hide windows in which the degradation lies.
 _LEFT_OUT = frozenset({"burst", "restart", "missing", "counter_reset", "warm_up"})
 HOUR = 360
 
 
 def make(seed: int, kind: str | None = None) -> Soak:
-    """`kind` is one of `KINDS`, drawn where it is not given."""
+    """Make a soak; `kind` is one of `KINDS`, drawn when not given."""
     random = np.random.default_rng((seed, 4))
     generator = GENERATORS[seed % len(GENERATORS)]
     drawn = KINDS[int(random.integers(len(KINDS)))] if kind is None else kind
@@ -34,7 +34,7 @@ def make(seed: int, kind: str | None = None) -> Soak:
 
 
 def _stall(random: np.random.Generator, soak: Soak) -> tuple[Truth, ...]:
-    """Nothing is completed for half a minute to ten minutes, and then what waited."""
+    """Stall: nothing completes for half a minute to ten minutes; the next window has the latency of what waited."""
     count = len(soak.times)
     first, windows = int(random.integers(2 * HOUR, count - HOUR)), int(random.integers(3, 60))
     for name in LATENCIES:
@@ -45,7 +45,7 @@ def _stall(random: np.random.Generator, soak: Soak) -> tuple[Truth, ...]:
 
 
 def _fade(random: np.random.Generator, soak: Soak) -> tuple[Truth, ...]:
-    """Within four hours at most the client asks for a fraction of before, and is served as fast."""
+    """Fade: within at most four hours the client's rate falls to a fraction (5 to 40 %), at the same latency."""
     count = len(soak.times)
     first, windows = int(random.integers(3 * HOUR, count - 8 * HOUR)), int(random.integers(1, 4 * HOUR))
     left = float(random.uniform(0.05, 0.4))
@@ -56,7 +56,7 @@ def _fade(random: np.random.Generator, soak: Soak) -> tuple[Truth, ...]:
 
 
 def _rare(random: np.random.Generator, soak: Soak) -> tuple[Truth, ...]:
-    """Some windows of p99.9 at 20 to 200 times the level, every ten minutes to every three hours."""
+    """Rare spikes: one to three windows with p99.9 at 20 to 200 times its median, every ten minutes to three hours."""
     count = len(soak.times)
     least = int(random.choice([60, 180, 360]))
     at = int(random.integers(30, least)) if random.random() < 0.5 else int(random.integers(2 * HOUR, 6 * HOUR))

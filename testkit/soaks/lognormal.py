@@ -1,4 +1,4 @@
-"""Soaks as log-normal noise with memory around a level, the device ahead of the client, and every look-alike on top."""
+"""Generator of soaks: autocorrelated log-normal noise around a level, a device that leads, and look-alikes on top."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ LOOK_ALIKES = (
 
 @dataclass
 class _Draft:
-    """Logarithms of what each column is multiplied by, window by window."""
+    """Events of a soak: logarithms of the factors of client, device and rate, window by window."""
 
     random: np.random.Generator
     count: int
@@ -36,7 +36,7 @@ def make(
     healthy: tuple[str, ...] | None = None,
     hours: int | None = None,
 ) -> Soak:
-    """Names from `EVENTS` and `LOOK_ALIKES`, and 24, 30 or 36 hours, are drawn where they are not given."""
+    """Make a soak; drawn when not given: `events` (of `EVENTS`), `healthy` (of `LOOK_ALIKES`), and 24, 30 or 36 h."""
     random = np.random.default_rng((seed, 1))
     count = (int(random.choice([24, 30, 36])) if hours is None else hours) * HOUR
     if events is None:
@@ -60,7 +60,7 @@ def make(
 def _measured(
     random: np.random.Generator, times: Column, columns: dict[str, Column], healthy: tuple[str, ...]
 ) -> tuple[Column, dict[str, Column]]:
-    """What a coarse clock, counters that were reset and missing samples leave of the series."""
+    """Apply a coarse clock, counter resets and missing samples to the series, those that `healthy` names."""
     count = len(times)
     if "coarse_clock" in healthy:
         for name in ("p50", "p90", "p99", "p999", "p9999"):

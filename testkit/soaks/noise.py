@@ -1,11 +1,11 @@
-"""Noise and shapes that both generators draw from."""
+"""Noise, pulses and ramps that the log-normal and the queue generator use."""
 
 import numpy as np
 from testkit.soaks.soak import Column
 
 
 def autoregressive(random: np.random.Generator, count: int, sigma: float, windows: float) -> Column:
-    """Gaussian noise of standard deviation `sigma` whose memory is `windows` long."""
+    """Autoregressive Gaussian noise of standard deviation `sigma` and a correlation time of `windows`; white at 0."""
     if windows <= 0:
         return random.normal(0, sigma, count)
     phi = float(np.exp(-1 / windows))
@@ -19,7 +19,7 @@ def autoregressive(random: np.random.Generator, count: int, sigma: float, window
 
 
 def pulses(count: int, starts: Column, lengths: Column, heights: Column, shape: str = "flat") -> Column:
-    """The sum of pulses, one a start; `decay` falls off from its height over its length."""
+    """Pulses, one per start, the highest where they overlap; with shape `decay` they fall off over their length."""
     out = np.zeros(count)
     for start, length, height in zip(starts.tolist(), lengths.tolist(), heights.tolist(), strict=True):
         first, width = int(start), max(1, int(length))
@@ -32,5 +32,5 @@ def pulses(count: int, starts: Column, lengths: Column, heights: Column, shape: 
 
 
 def ramp(count: int, start: float, windows: float) -> Column:
-    """0 before `start`, 1 after `start + windows`."""
+    """Linear ramp: 0 before `start`, 1 after `start + windows`."""
     return np.asarray(np.clip((np.arange(count) - start + 1) / max(1.0, windows), 0, 1) * (np.arange(count) >= start))

@@ -1,8 +1,8 @@
-"""Soaks as a fluid queue in front of a device that amplifies writes: latency follows from load and capacity.
+"""Generator of soaks from a fluid queue before a device that amplifies writes: latency follows from load and capacity.
 
-The device is busy for the share `demand × amplification / capacity` of a window. Latencies are those of a server so
-busy, with a heavy tail; the percentiles are order statistics of as many as a window's operations, so that few
-operations mean a noisy p99. Work that does not fit into a window waits for the next one.
+The device is busy for the share `demand × amplification / capacity` of a window. Latencies are those of a server at
+that utilisation, with a heavy tail; percentiles are order statistics of a window's operations, so that few operations
+mean a noisy p99. Work that does not fit into a window waits for the next one.
 """
 
 import numpy as np
@@ -18,13 +18,13 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "p9999": 0.9999
 
 
 class _Plant:
-    """What the queue is given, window by window: demand and amplification as factors, and stalls of the client."""
+    """Input of the queue, window by window: factors of demand and latency, and stalls of the client in seconds."""
 
     def __init__(self, random: np.random.Generator, count: int) -> None:
         self.random, self.count = random, count
         self.demand = np.exp(autoregressive(random, count, random.uniform(0.002, 0.02), random.uniform(1, 60)))
         self.busy = float(random.uniform(0.25, 0.7))
-        #: The latency that is wanted, as a factor of the healthy one, and turned into amplification below.
+        #: Wanted latency as a factor of the healthy one; `_columns` turns it into a busier device.
         self.slower = np.ones(count)
         self.stall = np.zeros(count)
         self.client = np.ones(count)
@@ -38,7 +38,7 @@ def make(
     healthy: tuple[str, ...] | None = None,
     hours: int | None = None,
 ) -> Soak:
-    """Names from `EVENTS` and `LOOK_ALIKES`, and 24, 30 or 36 hours, are drawn where they are not given."""
+    """Make a soak; drawn when not given: `events` (of `EVENTS`), `healthy` (of `LOOK_ALIKES`), and 24, 30 or 36 h."""
     random = np.random.default_rng((seed, 2))
     count = (int(random.choice([24, 30, 36])) if hours is None else hours) * HOUR
     if events is None:
@@ -71,7 +71,7 @@ def make(
 
 def _columns(plant: _Plant) -> dict[str, Column]:
     random, count = plant.random, plant.count
-    idle = (1 - plant.busy) / plant.slower  # the share of time that is left, so that waiting grows by the factor asked
+    idle = (1 - plant.busy) / plant.slower  # share of idle time, chosen so that waiting grows by `slower`
     amplification = np.exp(autoregressive(random, count, random.uniform(0.003, 0.02), random.uniform(6, 120)))
     busy = plant.demand * (1 - idle) * amplification
     backlog = np.zeros(count)

@@ -1,4 +1,4 @@
-"""What a detector's findings on a soak are worth: what it missed, what it raised for nothing, and how late it was."""
+"""Score of a detector's findings on a soak: missed degradations, false alarms, and delays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from cliffwatch.analysis.finding import Finding, FindingKind
 
 #: A finding up to this long before the onset still belongs to the degradation: the device leads the client.
 EARLY_SECONDS = 120.0
-#: An onset further off than this does not place the degradation at all.
+#: A finding whose onset is further off than this does not count as finding the degradation.
 PLACED_SECONDS = 1800.0
 
 
 @dataclass(slots=True)
 class Score:
-    """One soak's. `delays` and `onset_errors` in seconds, by the degradation's name; `drift_marks` maps a ratio to
-    whether drift was raised before it; `false_alarms` are findings while nothing was wrong, `extra` those besides the
-    one of each degradation since, and `misnamed` those of another kind than the degradation's."""
+    """Score of one soak. `delays` and `onset_errors` in seconds, by the degradation's name; `drift_marks` maps a ratio
+    to whether drift was raised before it was reached; `false_alarms` are findings before the first degradation, `extra`
+    later ones besides the one of each degradation, and `misnamed` those of another kind than the degradation's."""
 
     healthy_hours: float = 0.0
     truths: int = 0
@@ -31,7 +31,7 @@ class Score:
 
 
 def score(soak: Soak, findings: Sequence[Finding], online: bool) -> Score:
-    """`online` counts by the moment of detection, else by the onset."""
+    """Match findings to a soak's degradations: by their time of detection when `online`, else by their onset."""
     result = Score(healthy_hours=soak.healthy_hours, truths=len(soak.truths))
     worse = [finding for finding in findings if finding.kind is not FindingKind.RECOVERY]
     claimed: set[int] = set()

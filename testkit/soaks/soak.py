@@ -1,4 +1,4 @@
-"""A soak's series with what is true of it: what the generators make and the scoring reads."""
+"""A soak's series with its true degradations, as the generators make it and the scoring reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ Column = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A degradation that was made: `name` is cliff, late, step, drift or spikes; times in elapsed seconds.
+    """A degradation that a generator made, `name` by its kind (such as cliff, late, drift); times in elapsed seconds.
 
-    `marks` are moments at which a drift passes a ratio, by that ratio.
+    `marks` are the times at which a drift passes a ratio, by that ratio.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Soak:
-    """`columns` are those of the CSV, NaN where nothing was measured; `healthy` names the look-alikes in it."""
+    """Series of a soak: `columns` are those of the CSV, NaN where not measured; `healthy` names its look-alikes."""
 
     seed: int
     generator: str
@@ -45,7 +45,7 @@ class Soak:
 
     @property
     def healthy_hours(self) -> float:
-        """Until the first degradation began."""
+        """Hours until the first degradation began, or until the last window without one."""
         first = min((truth.onset for truth in self.truths), default=float(self.times[-1]))
         return (first - float(self.times[0])) / 3600
 

@@ -1,11 +1,12 @@
 """The drive exporter: NVMe drive health for Prometheus. `python -m cliffwatch_drive_exporter`
 
-    controllers.py   which drives there are
-    commands.py      asking one with nvme-cli, which may hang
-    logs.py          what its answers mean: pure functions of JSON
-    media.py         which of a drive's logs counts what was written to the flash
-    poll.py          one thread a drive, so that none waits for another
-    metrics.py       what is exposed, without asking any drive
+    controllers.py   find the NVMe controllers
+    commands.py      run nvme-cli on a drive, which may hang
+    logs.py          parse nvme-cli's JSON, with pure functions
+    media.py         choose the log of a drive that counts bytes written to flash
+    limits.py        time over the limits of a cloud volume
+    poll.py          poll each drive in its own thread, so that none waits for another
+    metrics.py       Prometheus metrics of the last polls
 
-It imports nothing but the standard library and prometheus_client, so that it is small.
+It imports only the standard library, prometheus_client and cliffwatch.base.clock, so that it is small.
 """

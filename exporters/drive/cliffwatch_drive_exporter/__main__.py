@@ -1,4 +1,4 @@
-"""`python -m cliffwatch_drive_exporter`: serve the drives' figures until SIGTERM or SIGINT."""
+"""`python -m cliffwatch_drive_exporter`: serve the drives' metrics until SIGTERM or SIGINT."""
 
 import argparse
 import ipaddress
@@ -33,7 +33,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 class _Seconds:
-    """Reads a number of seconds within bounds."""
+    """Argument parser for a number of seconds within bounds."""
 
     def __init__(self, lowest: float, highest: float | None = None) -> None:
         self._lowest, self._highest = lowest, highest
@@ -80,7 +80,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     given = _arguments(words)
-    # Before there are threads, which inherit the mask: only this one, which waits for them, takes these signals.
+    # Before any thread starts, since threads inherit the mask: only the main thread receives and awaits these signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     drives = Drives(SystemClock(), given.interval, sys=given.sys, program=given.program, timeout_seconds=given.timeout)
     registry = CollectorRegistry()

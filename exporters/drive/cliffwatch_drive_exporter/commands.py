@@ -1,4 +1,4 @@
-"""Asking a drive with nvme-cli. A drive may hang, and then what waits for it in the kernel cannot even be killed."""
+"""Run nvme-cli on a drive. A drive may hang, and a process that waits for it in the kernel cannot be killed."""
 
 import json
 import os
@@ -12,17 +12,17 @@ from typing import Any
 
 PROGRAM = "nvme"
 TIMEOUT_SECONDS = 5.0
-#: How long a killed process is waited for before it is left to itself.
+#: Longest wait for a killed process to end.
 _KILL_WAIT_SECONDS = 1.0
-#: What nvme-cli 3 calls these. It may have the old names, with a warning at each call, or not at all.
+#: Command names of nvme-cli 3 for those of nvme-cli 2, which it may accept with a warning at each call, or not at all.
 _NAMES_SINCE_3 = {"smart-log": ("log", "smart"), "id-ctrl": ("id", "ctrl"), "endurance-log": ("log", "endurance")}
 _SHOWN_CHARACTERS = 120
-#: Sixteen bytes of a page, behind their offset and before the same as text.
+#: Line of a hex dump: the offset, up to sixteen bytes, then the same bytes as text.
 _HEX_LINE = re.compile(r"[0-9a-f]{4,}: ((?:[0-9a-f]{2} ){1,16})")
 
 
 class Reason(StrEnum):
-    """Why a drive could not be asked."""
+    """Why a drive could not be queried."""
 
     TIMEOUT = "timeout"
     COMMAND = "command"
@@ -31,7 +31,7 @@ class Reason(StrEnum):
 
 @dataclass(slots=True)
 class DriveError(Exception):
-    """A question that was not answered: the kind of reason, and a sentence for the log."""
+    """A query of a drive failed: the kind of reason, and a sentence for the log."""
 
     reason: Reason
     detail: str
@@ -42,34 +42,34 @@ class DriveError(Exception):
 
 @dataclass(slots=True)
 class Commands:
-    """nvme-cli for one drive. Not for several threads at a time. `count` is how many were begun."""
+    """nvme-cli commands for one drive; not thread-safe. `count` is the number of commands that were started."""
 
     node: str
     program: str = PROGRAM
     timeout_seconds: float = TIMEOUT_SECONDS
     count: int = 0
-    #: Of nvme-cli, as it says; None before it was asked.
+    #: Version that nvme-cli reports; None until it is known.
     _version: str | None = field(default=None)
     _stuck: "subprocess.Popen[str] | None" = field(default=None)
 
     def ask(self, *words: str) -> dict[str, Any]:
-        """The JSON object that `nvme WORDS NODE` prints, by the names of nvme-cli 2; words that begin with a dash go
-        behind the node.
+        """Run `nvme WORDS NODE` and return the JSON object that it prints. Command names are those of nvme-cli 2; words
+        that begin with a dash go after the node.
 
-        Raises DriveError. While a command that could not be killed still waits for the drive, no other is begun.
+        Raises DriveError. While a command that could not be killed still waits for the drive, no other is started.
         """
         names = [word for word in words if not word.startswith("-")]
         flags = [word for word in words if word.startswith("-")]
         return self._parsed(self._answer(names, [*flags, "--output-format=json"]))
 
     def ask_page(self, page: int, length: int) -> bytes:
-        """So many bytes of a log page, as `nvme get-log` shows them. Raises DriveError."""
+        """Read `length` bytes of a log page with `nvme get-log`. Raises DriveError."""
         output = self._answer(["get-log"], [f"--log-id={page:#x}", f"--log-len={length}", "--namespace-id=1"])
         shown = [found[1] for line in output.splitlines() if (found := _HEX_LINE.match(line))]
         return bytes.fromhex("".join(shown))
 
     def _answer(self, names: list[str], flags: list[str]) -> str:
-        """What the program prints. Raises DriveError."""
+        """Run an nvme-cli command and return its output. Raises DriveError."""
         if self._stuck is not None and self._stuck.poll() is None:
             raise DriveError(Reason.TIMEOUT, f"{self.node} has not answered an earlier command yet")
         self._stuck = None
@@ -80,7 +80,7 @@ class Commands:
         return self._output([self.program, *names, self.node, *flags])
 
     def _version_of_program(self) -> str:
-        """Such as `2.3`, from `nvme version 2.3 (git 2.3)`; 0 where it does not say."""
+        """Version of nvme-cli, such as `2.3` from `nvme version 2.3 (git 2.3)`; 0 if it reports none."""
         try:
             said = self._output([self.program, "version"])
         except DriveError as error:
@@ -116,7 +116,7 @@ class Commands:
         return output
 
     def _end(self, process: "subprocess.Popen[str]") -> None:
-        # Its whole session: what it started may hold the pipes open.
+        # Kill the whole process group: child processes may hold the pipes open.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         try:

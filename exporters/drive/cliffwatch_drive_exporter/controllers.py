@@ -12,10 +12,11 @@ _NAMESPACE = re.compile(r"(nvme\d+)(?:c\d+)?(n\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """`name` is the controller's (nvme0), `device` the kernel's name of the disk (nvme0n1), as other exporters have it.
+    """An NVMe controller. `name` is its own (nvme0), `device` the kernel's name of its disk (nvme0n1), as in other
+    exporters.
 
-    A controller with several disks goes by the first of them, since its logs are about all together; one without any
-    goes by its own name. `model` is empty where it is not known.
+    With several disks, `device` is the first of them, since the controller's logs cover all together; without any, it
+    is the controller's name. `serial` and `model` are empty if unknown.
     """
 
     name: str
@@ -25,7 +26,7 @@ class Controller:
 
 
 def find_controllers(sys: Path = SYS) -> list[Controller]:
-    """All of them, by name; of two that lead to the same disk, the first."""
+    """All NVMe controllers, by name; of several that lead to the same disk, only the first."""
     directory = sys / "class" / "nvme"
     names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
     found: dict[tuple[str, str], Controller] = {}
@@ -46,7 +47,7 @@ def _device(directory: Path) -> str | None:
 
 
 def _read(attribute: Path) -> str:
-    """Empty where it is not known: a drive that is being unplugged still has a name."""
+    """Text of an attribute; empty if it cannot be read, as when a drive is being unplugged but is still listed."""
     try:
         return attribute.read_text(errors="replace").strip(" \n\0")
     except OSError:

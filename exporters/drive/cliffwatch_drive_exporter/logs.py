@@ -1,4 +1,4 @@
-"""What nvme-cli's JSON means: SMART, OCP C0, FDP statistics and the endurance-group log, in base units.
+"""Parse nvme-cli's JSON: SMART, OCP C0, FDP statistics and the endurance-group log, in base units.
 
 A field that the drive or the version of nvme-cli does not give is None, never zero. Sources of units and layouts: NVM
 Express Base Specification 2.0 (SMART / Health Information, Endurance Group Information, FDP Statistics, Identify
@@ -16,11 +16,11 @@ DATA_UNIT_BYTES = 512_000
 #: The endurance-group log counts billions of bytes, rounded up.
 ENDURANCE_UNIT_BYTES = 1_000_000_000
 _KELVIN = 273
-#: What is read of the SMART log.
+#: Fields that are read from the SMART log.
 _SMART_FIELDS = ("data_units_written", "temperature", "avail_spare", "percent_used", "percentage_used", "media_errors")
 _NAMES_SHOWN = 8
 _HIGH_WORD = 1 << 64
-#: What says that a page C0h is OCP's; other makers use the number for pages of their own.
+#: GUID of OCP's page C0h; other makers use the page number for pages of their own.
 OCP_PAGE = "0xafd514c97c6f4f9ca4f2bfea2810afc5"
 _ENDURANCE_GROUPS_BIT = 4
 _FLEXIBLE_DATA_PLACEMENT_BIT = 19
@@ -28,7 +28,8 @@ _FLEXIBLE_DATA_PLACEMENT_BIT = 19
 
 @dataclass(frozen=True, slots=True)
 class SmartHealth:
-    """The SMART log. Bytes since the drive was made; ratios of one, of which the one used may exceed it."""
+    """The SMART log. Bytes are since the drive was made; ratios are from 0 to 1, but `percentage_used_ratio` may be
+    above 1."""
 
     host_written_bytes: int | None
     temperature_celsius: float | None
@@ -39,7 +40,7 @@ class SmartHealth:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What was programmed on the flash since the drive was made, and the share of blocks that is free."""
+    """Bytes programmed to the flash since the drive was made, and the share of blocks that is free."""
 
     written_bytes: int
     free_blocks_ratio: float | None = None
@@ -47,20 +48,21 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What the controller says that it has, of what may count media bytes."""
+    """Features of the controller that may count media bytes, as it reports them."""
 
     endurance_groups: int
     flexible_data_placement: bool
 
 
 def health(document: Mapping[str, Any]) -> SmartHealth:
-    """Of `nvme smart-log`. Raises DriveError when it is not one. A log of zeros is a drive that reports nothing."""
+    """SMART health, from `nvme smart-log`. Raises DriveError if the output is not a SMART log. If all values are zero,
+    the drive reports nothing, and all fields are None."""
     if "data_units_written" not in document:
         named = ", ".join(sorted(document)[:_NAMES_SHOWN]) or "nothing"
         raise DriveError(Reason.OUTPUT, f"the SMART log has no data_units_written; it has {named}")
     if not any(whole_number(document, name) for name in _SMART_FIELDS):
         return SmartHealth(None, None, None, None, None)
-    # The specification: 0 is a drive that does not report it.
+    # By the specification, 0 means that the drive does not report the value.
     units = whole_number(document, "data_units_written") or None
     kelvin = whole_number(document, "temperature") or None
     return SmartHealth(
@@ -73,7 +75,7 @@ def health(document: Mapping[str, Any]) -> SmartHealth:
 
 
 def abilities(document: Mapping[str, Any]) -> Abilities:
-    """Of `nvme id-ctrl`."""
+    """Features of the controller, from `nvme id-ctrl`."""
     attributes = whole_number(document, "ctratt") or 0
     has_groups = bool(attributes >> _ENDURANCE_GROUPS_BIT & 1)
     groups = (whole_number(document, "endgidmax") or 0) if has_groups else 0
@@ -81,7 +83,8 @@ def abilities(document: Mapping[str, Any]) -> Abilities:
 
 
 def ocp_media(document: Mapping[str, Any]) -> Media:
-    """Of `nvme ocp smart-add-log`, whose names differ between versions. Raises DriveError when it is not one."""
+    """Media bytes and free blocks, from `nvme ocp smart-add-log`, whose field names differ between versions. Raises
+    DriveError if the output is not an OCP log."""
     page = _first(document, "Log page GUID", "log_page_guid")
     if page is not None and str(page).lower() != OCP_PAGE:
         raise DriveError(Reason.OUTPUT, f"page C0h has another vendor's format: {page}")
@@ -95,12 +98,13 @@ def ocp_media(document: Mapping[str, Any]) -> Media:
 
 
 def fdp_media(document: Mapping[str, Any]) -> Media:
-    """Of `nvme fdp stats`: media bytes with metadata written. Raises DriveError when it is not one."""
+    """Media bytes, from `nvme fdp stats`: media bytes with metadata written. Raises DriveError if these are missing."""
     return Media(_required(document, "mbmw", "the FDP statistics have no mbmw"))
 
 
 def endurance_group_media(document: Mapping[str, Any]) -> Media:
-    """Of `nvme endurance-log`. Raises DriveError when it is not one, or the group does not report it."""
+    """Media bytes, from `nvme endurance-log`. Raises DriveError if the output is not an endurance-group log, or if the
+    group does not report them."""
     units = _required(document, "media_units_written", "the endurance-group log has no media_units_written")
     if units == 0:
         raise DriveError(Reason.OUTPUT, "the endurance group does not report media_units_written")
@@ -124,10 +128,11 @@ def _percentage(document: Mapping[str, Any], *names: str) -> float | None:
 
 
 def whole_number(document: Mapping[str, Any], *names: str) -> int | None:
-    """A whole number that is not negative: some versions write large ones as text, or as floating point."""
+    """Non-negative whole number at the first of `names` that is there, else None. Some versions of nvme-cli write large
+    numbers as text, or as floating point."""
     value = _first(document, *names)
     if isinstance(value, Mapping):
-        # With `--verbose` some are taken apart; the whole is beside the parts.
+        # With `--verbose` some numbers are split into parts, and `value` is the whole.
         value = value.get("value")
     if isinstance(value, str):
         try:

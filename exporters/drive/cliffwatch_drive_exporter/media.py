@@ -1,6 +1,6 @@
-"""Which of a drive's logs counts what was written to the flash: found out once, then kept to.
+"""Choose the log of a drive that counts bytes written to flash; the choice is made once and then kept.
 
-Different logs count differently, so that changing between them would make the counter jump.
+Logs count differently, so changing between them would make the counter jump.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,14 +12,14 @@ from cliffwatch_drive_exporter.logs import Abilities, Media, abilities, enduranc
 
 @dataclass(frozen=True, slots=True)
 class MediaSource:
-    """A log that counts media bytes: its name, whether a drive may have it, and how it is asked for."""
+    """A log that counts media bytes: its name, whether a drive may have it, and how it is read."""
 
     name: str
     may_have: Callable[[Abilities], bool]
     ask: Callable[[Commands], Media]
 
 
-#: The most exact first. A drive with several endurance groups has no counter of the whole in them, so it has none.
+#: The most exact first. With several endurance groups, no log of a group counts the whole drive, so none is used.
 SOURCES: Sequence[MediaSource] = (
     MediaSource("ocp", lambda has: True, lambda drive: ocp_media(drive.ask("ocp", "smart-add-log"))),
     MediaSource(
@@ -36,7 +36,7 @@ SOURCES: Sequence[MediaSource] = (
 
 
 def find_source(drive: Commands) -> MediaSource | None:
-    """The first that answers; None when the drive has none. Raises DriveError when it cannot be determined now."""
+    """First media source that can be read; None if the drive has none. Raises DriveError if this is unknown for now."""
     has = abilities(drive.ask("id-ctrl"))
     for source in SOURCES:
         if not source.may_have(has):
@@ -45,7 +45,7 @@ def find_source(drive: Commands) -> MediaSource | None:
             source.ask(drive)
         except DriveError as error:
             if error.reason is Reason.TIMEOUT:
-                # A drive that is slow now may have it all the same.
+                # A drive that is slow now may have this log all the same.
                 raise
         else:
             return source

@@ -1,4 +1,4 @@
-"""What is exposed: the emulated drive's names, as far as a drive counts them, and what the exporter itself costs."""
+"""Prometheus metrics: those of the emulated drive, as far as a real drive counts them, and the exporter's own cost."""
 
 import resource
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ _FIGURES: Sequence[tuple[str, str, bool, Callable[[Reading], float | None]]] = (
 
 
 class DriveCollector(Collector):
-    """Made anew at each scrape from what is known; asks no drive, so that none can hang a scrape."""
+    """Collector of the last polls' results at each scrape; it queries no drive, so that none can hang a scrape."""
 
     def __init__(self, statuses: Callable[[], list[DriveStatus]]) -> None:
         self._standings = statuses

@@ -1,4 +1,4 @@
-"""Asking drives again and again: one thread a drive, so that one that hangs is the only one that is late."""
+"""Poll drives periodically, each in its own thread, so that a hanging drive delays no other."""
 
 import logging
 import threading
@@ -19,8 +19,8 @@ SHORTEST_INTERVAL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a drive reported at its last poll. `media_available` is None until it is known whether any log counts it;
-    `limits` is None of a drive that has none."""
+    """Values that a drive reported at its last poll. `media_available` is None until it is known whether any log counts
+    media bytes; `limits` is None if the drive has none, or they could not be read."""
 
     health: SmartHealth
     media: Media | None
@@ -31,7 +31,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class DriveStatus:
-    """A drive as the exporter knows it. `reading` is None where the last poll failed: then nothing is known."""
+    """Last known status of a drive. `reading` is None before the first poll, and if the last one failed."""
 
     controller: Controller
     reading: Reading | None = None
@@ -43,7 +43,7 @@ class DriveStatus:
 
 
 class PolledDrive:
-    """One drive. `poll` is called by one thread; `status` by any, and never waits."""
+    """A polled drive. Only one thread may call `poll`; any thread may read `status`, which never blocks."""
 
     def __init__(self, controller: Controller, commands: Commands, clock: Clock) -> None:
         self._commands = commands
@@ -64,7 +64,7 @@ class PolledDrive:
         return self._standing
 
     def poll(self) -> None:
-        """Ask the drive; whatever comes of it is the new standing."""
+        """Query the drive, and replace its status by the result."""
         began = self._clock.monotonic()
         self._polls += 1
         reading = None
@@ -74,7 +74,7 @@ class PolledDrive:
         except DriveError as error:
             self._fail(error)
         self._logged = self._met
-        # One assignment, so that who reads sees the one or the other.
+        # One assignment, so that a reader sees either the old or the new status.
         self._standing = DriveStatus(
             controller=self._standing.controller,
             reading=reading,
@@ -124,7 +124,7 @@ class PolledDrive:
 
 
 class Drives:
-    """All drives of the machine; those that come are found, those that go are forgotten."""
+    """All drives of the machine; new ones are added, and removed ones are dropped."""
 
     def __init__(
         self,
@@ -145,12 +145,12 @@ class Drives:
         self._lock = threading.Lock()
 
     def statuses(self) -> list[DriveStatus]:
-        """Each drive as it is known now; asks none of them."""
+        """Last known status of each drive, without querying any."""
         with self._lock:
             return [drive.status for drive, _ in self._drives.values()]
 
     def look(self) -> None:
-        """Begin to ask drives that came, and end it for those that went."""
+        """Start polling new drives, and stop polling those that were removed."""
         there = find_controllers(self._sys)
         with self._lock:
             for controller in [known for known in self._drives if known not in there]:

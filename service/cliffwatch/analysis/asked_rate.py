@@ -8,13 +8,14 @@ from cliffwatch.journal.windows import JournalWindow
 from cliffwatch.model.phase import UNJUDGED_PHASES
 from cliffwatch.model.window import requested_rate
 
-#: From this share on, the rate was reached: the rest is a window's edge, or a stall that is named by itself.
+#: Achieved / target rate from which the target counts as reached: the rest is a window's edge, or a stall, which is
+#: reported by itself.
 REACHED_RATIO = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class AskedRate:
-    """Operations a second, over the measured time of windows in which a rate was asked for."""
+    """Target (`asked`) and achieved (`reached`) operations/s, over the measured time of windows with a target rate."""
 
     asked: float
     reached: float
@@ -25,7 +26,7 @@ class AskedRate:
 
 
 def asked_rate(windows: Iterable[JournalWindow]) -> AskedRate | None:
-    """Target rate and achieved rate; None where no rate is asked for, as of a load that does what it can."""
+    """Target rate and achieved rate; None where there is no target rate, as for a load that runs as fast as it can."""
     seconds = asked = reached = 0.0
     for window in windows:
         rate = requested_rate(window.gauges)
@@ -37,7 +38,7 @@ def asked_rate(windows: Iterable[JournalWindow]) -> AskedRate | None:
 
 
 def not_reached(rate: AskedRate | None) -> str | None:
-    """Sentence of the verdict on a target rate that was not reached; None where it was."""
+    """Sentence of the verdict on a target rate that was not reached; None where it was, or where there is none."""
     if rate is None or rate.ratio >= REACHED_RATIO:
         return None
     return (

@@ -1,7 +1,7 @@
-"""Coverage: how much of the time that a run was asked to measure was measured, and where the gaps are.
+"""Coverage: the measured part of a run's requested time, and the gaps.
 
-A gap is seen in the windows themselves: what lies between two committed windows was not measured, whether or not an
-event records why.
+Gaps are found from the windows themselves: time between two committed windows was not measured, whether or not an event
+records why.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ UNEXPLAINED = "unexplained"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredInterval:
-    """A window as coverage sees it. `start` and `end` in seconds since the epoch; `seconds` of it were measured."""
+    """Window, for coverage. `start` and `end` in seconds since the epoch; `seconds` of it were measured."""
 
     start: float
     end: float
@@ -37,7 +37,8 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`partial_windows` were measured for less than their length; `partial_seconds` is what they lack together."""
+    """Requested and measured seconds, and the gaps. `partial_windows` were measured for less than their length, and
+    lack `partial_seconds` in total."""
 
     asked_seconds: float
     measured_seconds: float
@@ -47,7 +48,7 @@ class Coverage:
 
     @property
     def ratio(self) -> float:
-        """Seconds measured / seconds asked, 0…1; 0 when nothing was asked for, since nothing was shown."""
+        """Measured / requested seconds, 0…1; 0 when no time was requested, since nothing was shown."""
         return self.measured_seconds / self.asked_seconds if self.asked_seconds > 0 else 0.0
 
 
@@ -60,8 +61,8 @@ def measure_coverage(
 ) -> Coverage:
     """Coverage of [`asked_start`, `asked_end`), both seconds since the epoch, by windows in order of their start.
 
-    Windows are clipped to the interval, and time that two of them claim counts once. `explanations` are the gaps that
-    the run's events record; a hole takes the reasons of all that overlap it.
+    Windows are clipped to the interval, and time that is in two windows counts once. `explanations` are the gaps that
+    the run's events record; a gap gets the reasons of all of them that overlap it.
     """
     tolerance = window_seconds * GAP_TOLERANCE
     cursor, measured, partial_windows, partial_seconds = asked_start, 0.0, 0, 0.0

@@ -1,4 +1,4 @@
-"""Read a CSV of windows as series and samples: one row a window, `elapsed_seconds` and any subset of the columns.
+"""Read a CSV of windows as series and samples: one row per window, with `elapsed_seconds` and any of the other columns.
 
 `elapsed_seconds` is the start of a row's window. Latencies are seconds; an empty field was not measured. A second
 table, `elapsed_seconds,name`, lists restarts and similar events.
@@ -31,18 +31,18 @@ from cliffwatch.base.suggestion import did_you_mean
 
 #: The first column of `cliffwatch run export --format csv`, a format that is not read here.
 EXPORT_COLUMN = "row"
-#: Times are written to the microsecond.
+#: Tolerance for times, which are written to the microsecond.
 _ROUNDING_SECONDS = 1e-5
 #: The most faults that one refusal lists.
 FAULTS_LIMIT = 20
-#: And the most columns of one that it names.
+#: The most unknown columns that one refusal names.
 _UNKNOWN_LIMIT = 10
 
 
 def read_table(lines: Iterable[str], name: str = "table") -> Table:
     """Series and samples of a CSV. Raises Problem(bad_request) that names every field and line at fault.
 
-    A negative value is what a counter gives that was reset, and was not measured; zero is a value; an infinite one is a
+    A negative value, as from a counter that was reset, counts as not measured; zero is a value; an infinite value is a
     fault. Rows have to be in order of time. A column `phase` may name the phase of each row.
     """
     faults: list[FieldFault] = []
@@ -125,7 +125,7 @@ def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[
     unknown = [cell for cell in header if cell not in known and series_of_column(cell) is None]
     faults = [
         FieldFault(place, f"{cell!r} is no column that is known; rename it or leave it out{did_you_mean(cell, known)}")
-        # More are counted, and what each of them may have meant is not searched for.
+        # Further columns are only counted, without a suggestion for each.
         for cell in unknown[:_UNKNOWN_LIMIT]
     ]
     if unknown:
@@ -161,7 +161,7 @@ def _fields(header: Sequence[str], row: Sequence[str], place: str, faults: list[
 
 
 def _time(text: str, place: str, faults: list[FieldFault]) -> float | None:
-    """Seconds since the run began, or None and a fault."""
+    """Parse seconds since the run began; None, with a fault added, where malformed or out of range."""
     right = "write the seconds since the run began"
     try:
         seconds = _number(text)
@@ -176,7 +176,7 @@ def _time(text: str, place: str, faults: list[FieldFault]) -> float | None:
 
 
 def _check_bounds(at: float, known: Mapping[str, float], place: str, faults: list[FieldFault]) -> None:
-    """Check that a row ends after it begins, and measured no longer than it lasts."""
+    """Add a fault where a row does not end after it begins, or was measured for longer than it lasts."""
     end = known.get(END_COLUMN, math.inf)
     if end <= at:
         faults.append(FieldFault(f"{place}, {END_COLUMN}", f"{end:g} is not after {at:g}, where the row begins"))
@@ -186,7 +186,7 @@ def _check_bounds(at: float, known: Mapping[str, float], place: str, faults: lis
 
 
 def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
-    """Value of a field; None where it is empty, and with a fault where it is malformed."""
+    """Value of a field; None where it is empty or NaN, and None with a fault where it is malformed or too large."""
     text = text.strip()
     if not text:
         return None

@@ -12,9 +12,10 @@ from enum import StrEnum
 class Role(StrEnum):
     """Role of a series: what it measures, and so how detection uses it."""
 
-    #: A quantile of what the client waited for, in seconds: what findings are about.
+    #: A quantile of the client's latency, in seconds: findings are about these series.
     LATENCY = "latency"
-    #: Mean or quantile of what a device took for its writes or reads, in seconds: corroborates, and is judged itself.
+    #: Mean or quantile of a device's latency of writes or reads, in seconds: corroborates findings, and is judged
+    #: itself.
     DEVICE_LATENCY = "device_latency"
     #: Requests outstanding at a device.
     QUEUE_DEPTH = "queue_depth"
@@ -34,9 +35,9 @@ class FindingKind(StrEnum):
     RECOVERY = "recovery"
 
 
-#: Of the work that was not done: nothing was completed, or less than before for long. Their series is the rate.
+#: Kinds for work that was not done: no operation completed, or fewer than before for long. Their series is the rate.
 OF_WORK = frozenset({FindingKind.STALL, FindingKind.SHORTFALL})
-#: Distinguished by size and speed, which look different while the run still goes on.
+#: Kinds of sudden changes. Size and speed distinguish them, and may look different while the run still goes on.
 SUDDEN = frozenset({FindingKind.CLIFF, FindingKind.STEP})
 
 
@@ -56,10 +57,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One window of every series. A series that was not measured is absent from `values`.
+    """One window, with the values of all series. A series that was not measured is absent from `values`.
 
-    `oldest_seconds` is how old the oldest operation was at its end that was due and not completed; None where that is
-    not known.
+    `oldest_seconds` is the age, at the window's end, of the oldest operation that was due and not completed; None where
+    it is not known.
     """
 
     start: float
@@ -71,7 +72,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something known to have happened that explains what follows: an engine's or a broker's restart."""
+    """Known event that explains the changes after it: a restart of an engine or a broker."""
 
     at: float
     name: str
@@ -94,7 +95,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a change of one series is, as `analysis/sizes.py` defines it."""
+    """Size of a change of one series: baseline, level and worst level, as `analysis/sizes.py` defines them."""
 
     baseline: Baseline
     level: float
@@ -118,16 +119,17 @@ class LimitedBy(StrEnum):
 
     #: Operations were outstanding, and the target did not complete them.
     TARGET = "target"
-    #: The client did not ask for them.
+    #: The client did not request the operations.
     CLIENT = "client"
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """Work that a stall or a shortfall did not do, beside its change of rate.
+    """Details of a stall or a shortfall, in addition to its change of rate: its length, and what limited the work.
 
-    `seconds` is how long it lasted, of several stalls together; `times` is how many there were. `oldest_seconds` is
-    how old the oldest operation became, and `limited_by` whose doing it is; each is None where that is not known.
+    `seconds` is its length, in total where several stalls are counted together; `times` is their number.
+    `oldest_seconds` is the highest age of an outstanding operation, `limited_by` what limited the work; each is None
+    where it is not known.
     """
 
     seconds: float
@@ -138,10 +140,11 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """How spikes come again: `times` so far, each `length_seconds` long, so many seconds from the start of one to that
-    of the next (the median, the least and the most). The last two and the median are of the last 200.
+    """Recurrence of spikes: `times` so far, each `length_seconds` long (the median).
 
-    `is_from_start`: they were there before the run could show that it does without.
+    `spacing_seconds`, `least_seconds` and `most_seconds` are the median, least and greatest time from the start of one
+    spike to the start of the next. The seconds are of the last 200 spikes. `is_from_start`: the spikes began before the
+    run could show a level without them.
     """
 
     times: int
@@ -154,13 +157,13 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One change for the worse (or back): what, since when, how much, how sure.
+    """One change for the worse, or a recovery: what changed, since when, by how much, with what confidence.
 
-    `baseline` and `level` are in the series' unit; `ratio` is level / baseline; `size` has them with the worst level
-    and the baseline's band, `affected` those of other operations that changed with it. `detected` is the moment at
-    which online detection raised it, None where it did not. `until` is when it was over, None while it lasts.
-    `confidence` is from 0 to 1. `corroborated_by` names the other series that moved with it. `undone` is of a stall and
-    of a shortfall alone, `recurrence` of spikes that stand out.
+    `baseline` and `level` are in the series' unit; `ratio` is level / baseline; `size` also has the worst level and the
+    baseline's band, `affected` the sizes of other operations that changed with it. `detected` is the moment at which
+    online detection raised it, None where it did not. `until` is the end of the change, None while it lasts.
+    `confidence` is from 0 to 1. `corroborated_by` names the other series that changed with it. `undone` is set for a
+    stall or a shortfall alone, `recurrence` for spikes that stand out.
     """
 
     kind: FindingKind
@@ -180,7 +183,8 @@ class Finding:
 
     @property
     def is_of_client(self) -> bool:
-        """Whether it is work that the client did not ask for: no drive is to blame, and none was measured."""
+        """Whether the finding is about work that the client did not request: no drive is to blame, and none was
+        measured."""
         return self.undone is not None and self.undone.limited_by is LimitedBy.CLIENT
 
     @property

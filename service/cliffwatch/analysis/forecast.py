@@ -1,7 +1,8 @@
 """Forecast when a drifting latency will pass a limit, by extrapolation, with a 90 % interval.
 
-A straight line through the logarithms of the last medians, and the band that 90 % of such lines lie in. Medians of
-neighbouring spans resemble each other, which makes them worth fewer than they are; the band is widened accordingly.
+The forecast is a straight line through the logarithms of the last medians, with the band in which 90 % of such lines
+lie. Medians of neighbouring spans are correlated, so they count as fewer than they are; the band is widened
+accordingly.
 """
 
 import math
@@ -15,21 +16,21 @@ from numpy.typing import NDArray
 
 from cliffwatch.model.limits import QUANTILES, Limit, LimitSubject
 
-#: Windows that a median is taken of, and so many medians the line goes through: 4 h of 10 s windows.
+#: Windows per median, and medians that the line is fitted to: together 4 h of 10 s windows.
 SPAN_WINDOWS = 30
 SPANS = 48
-#: Fewer medians than this say nothing about a trend.
+#: Fewer medians than this show no trend.
 _SPANS_LEAST = 12
 #: Half the width of a band that holds 90 %, in standard errors.
 _BAND = 1.645
-#: Where the workload sets no limit, twice what is healthy is one.
+#: The limit as a ratio to the baseline, where the workload sets none.
 LIMIT_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds from the newest window until `limit` (seconds of latency) is passed: at the earliest, most likely, at the
-    latest. Infinite where it may never be; zero where it is passed already."""
+    """Seconds from the newest window until the latency passes `limit` (seconds): at the earliest, most likely, at the
+    latest. Infinite where it may never pass it; zero where it has already."""
 
     limit: float
     early: float
@@ -86,7 +87,7 @@ def limit_for(operation: str | None, quantile: float | None, baseline: float, li
 
 
 def _slope_error(times: NDArray[np.float64], residuals: NDArray[np.float64]) -> float:
-    """Standard error of a line's slope, for residuals that resemble their neighbours."""
+    """Standard error of a line's slope, for residuals that are autocorrelated."""
     count = len(times)
     variance = float((residuals**2).sum()) / (count - 2)
     if variance == 0.0:

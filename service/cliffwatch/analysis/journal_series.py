@@ -7,26 +7,27 @@ from cliffwatch.analysis.finding import Notice, Role, Sample, Series
 from cliffwatch.journal.events import Event, EventType, moment_in
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
 
-#: The twin of a latency that is counted from when the work began; the one counted from when it was due is preferred.
+#: Suffix of a latency measured from when an operation began; the latency of the same name without it, measured from
+#: when the operation was due, is preferred.
 SERVICE_SUFFIX = "_service"
 QUANTILES = dict(zip(QUANTILE_NAMES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
-#: Kind, series and onset of a finding as it was raised: what it is known by from then on.
+#: Key of a finding: its kind, series and onset as it was first raised.
 FindingKey = tuple[str, str, float]
-#: The names of the notes that say that a finding has another size, and that it was over; and what healthy is.
+#: Names of the notes on a new size of a finding, on the end of a finding, and on a baseline.
 UPDATED_NOTE, ENDED_NOTE = "finding_updated", "finding_ended"
 BASELINE_NOTE = "baseline"
 RATE = "operations_per_second"
 DEVICE = "device"
-#: What Kafka's engine reports when the partitions of its topics change hands.
+#: Events of Kafka's engine when partitions of its topics change their leader or have none.
 LEADER_EVENTS = ("leader_changed", "partitions_without_leader")
 #: Events of an engine, or of the worker about its engine, that explain what is measured after them.
 EXPLAINING = frozenset({"died", *LEADER_EVENTS})
 
 
 def key_in(detail: Mapping[str, Any]) -> FindingKey | None:
-    """Which finding an event's detail is about: `raised` names it where the finding has been restated since.
+    """Key of the finding that an event's detail is about: that in `raised`, where the finding has been restated since.
 
-    None where it names none, as in a journal that is damaged or was made elsewhere.
+    None where the detail has no complete key, as in a journal that is damaged or was made elsewhere.
     """
     named = detail.get("raised", detail)
     if not isinstance(named, Mapping):
@@ -62,10 +63,10 @@ def series_of(window: JournalWindow) -> list[Series]:
 
 
 def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
-    """A window's values; what it did not measure is absent.
+    """Sample with the values of a window; a series that was not measured is absent.
 
     `known` are the run's series. A window in which operations were outstanding and none completed is a stall: its
-    latencies are at least the age of the oldest one.
+    latencies are the age of the oldest operation, a lower bound.
     """
     values: dict[str, float] = {}
     age = window.oldest_outstanding_seconds
@@ -92,7 +93,7 @@ def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
 
 
 def preferred_latencies(names: Iterable[str]) -> list[str]:
-    """Latency names without those whose twin counts from when the work was due."""
+    """Sorted latency names; of a latency measured both from due time and from begin (`_service`), the former only."""
     present = set(names)
     return sorted(
         name for name in present if not (name.endswith(SERVICE_SUFFIX) and name.removesuffix(SERVICE_SUFFIX) in present)
@@ -105,7 +106,7 @@ def notices_from_events(events: Iterable[Event]) -> list[Notice]:
 
 
 def notice_of(event: Event) -> Notice | None:
-    """The notice that an event of the run amounts to, or None where it explains nothing."""
+    """Convert an event of a run to a notice; None where the event explains no change."""
     is_gap = event.type is EventType.GAP
     if not is_gap and not (event.type is EventType.ENGINE and event.name in EXPLAINING):
         return None
@@ -115,8 +116,8 @@ def notice_of(event: Event) -> Notice | None:
 
 
 def _devices(window: JournalWindow) -> dict[str, str | None]:
-    """The prefix of each device's counters, to its major:minor; None stands for all of them together, where all are
-    known."""
+    """Prefix of each device's counters, with its major:minor; None for the counters of all devices together, where they
+    exist."""
     together: dict[str, str | None] = {"device_": None} if "device_write_operations" in window.counters else {}
     each = sorted(name.partition(".")[0] for name in window.counters if name.endswith(".write_operations"))
     return together | {f"{number}.": number for number in each}

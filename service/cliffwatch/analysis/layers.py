@@ -1,9 +1,10 @@
 """Latency breakdown by layer, before and after an onset, with the gap between client and device latency.
 
 Percentiles of different layers cannot be subtracted from each other; means can. So the layers are compared by means per
-client operation: its latency from when it was due, from when it began, and what its requests took below the block
-layer. One operation may need several requests, which is why a client's mean and a device's mean may both be right and
-far apart: a transaction of 2.9 ms on a drive that answers within 1.3 ms waits for 2.3 requests, one after the other.
+client operation: its latency from when it was due, its latency from when it began, and the time of its requests in the
+block layer and below. One operation may need several requests, which is why a client's mean and a device's mean may
+both be right and far apart: a transaction of 2.9 ms on a drive that answers within 1.3 ms waits for 2.3 requests, one
+after the other.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ class Layer(StrEnum):
     SCHEDULE = "schedule"
     #: In the engine, the file system and the page cache, and for a broker on the network and in the broker.
     ABOVE_BLOCK_LAYER = "above_block_layer"
-    #: In the block layer, until the driver is given the request.
+    #: In the block layer, until the driver receives the request.
     QUEUE = "block_queue"
     #: In the driver and the drive.
     DEVICE = "device"
@@ -40,7 +41,7 @@ TITLES: dict[Layer, str] = {
     Layer.QUEUE: "queueing in the block layer",
     Layer.DEVICE: "the device",
 }
-#: The device's, where what its requests waited in the block layer is not known apart and is in it.
+#: Title of the device layer where it includes the time in the block layer's queue, which is not known separately.
 WITH_QUEUE = "the device, with its queue in the block layer"
 
 
@@ -50,9 +51,9 @@ class LayerTimes:
 
     `client_seconds` is an operation's latency from when it was due, `service_seconds` from when it began. A request
     spends `queue_seconds` in the block layer and `device_seconds` below it; where only the sum is known,
-    `queue_seconds` is None and the sum stands in `device_seconds`. `requests_per_operation` is how many requests the
-    drives completed for each operation of the client, others' requests included. `span` says over which time, as in
-    `over 30s before the onset`.
+    `queue_seconds` is None and `device_seconds` is the sum. `requests_per_operation` is how many requests the drives
+    completed per operation of the client, requests of other processes included. `span` is the measured time in words,
+    as in `over 30s before the onset`.
     """
 
     client_seconds: float | None = None
@@ -71,12 +72,13 @@ class LayerTimes:
 
     @property
     def gap_seconds(self) -> float | None:
-        """Client latency that its requests do not account for; negative when the client did not wait for them."""
+        """Latency from when an operation began, minus the time of its requests; negative when the client did not wait
+        for them."""
         service = self.service_seconds if self.service_seconds is not None else self.client_seconds
         return None if service is None or self.below_seconds is None else service - self.below_seconds
 
     def parts(self) -> dict[Layer, float]:
-        """Mean seconds of an operation in each layer that was measured; a negative gap counts as none."""
+        """Mean seconds of an operation in each layer that was measured; a negative gap counts as 0."""
         found: dict[Layer, float] = {}
         if self.client_seconds is not None and self.service_seconds is not None:
             found[Layer.SCHEDULE] = max(0.0, self.client_seconds - self.service_seconds)
@@ -92,10 +94,11 @@ class LayerTimes:
 
 @dataclass(frozen=True, slots=True)
 class LayerComparison:
-    """`grew` is the first layer to slow down: the lowest, since those above wait for it; None where nothing rose.
+    """Comparison of the layers before and after an onset.
 
-    `share` is its own share of the rise (0…1); the rest is what those above it waited.
-    `gap` names the difference between client and device after the onset, in a sentence; empty where it is not known.
+    `grew` is the first layer to slow down: the lowest slower one, since the layers above wait for it; None where
+    nothing rose. `share` is its own share of the rise (0…1); the rest is waiting in the layers above. `gap` is a
+    sentence on the difference between client and device latency after the onset; empty where it is not known.
     """
 
     before: LayerTimes
@@ -114,14 +117,15 @@ class LayerComparison:
 
     @property
     def statement(self) -> str:
-        """The first layer to slow down with its share, as the verdict and the report both say it; else empty."""
+        """Clause for verdict and report: the first layer to slow down, with its share; empty where nothing rose."""
         if self.grew is None or self.share is None:
             return ""
         return f"first layer to slow down: {self.title}, with {format_share(round(self.share, 2))} of the rise"
 
 
 def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
-    """Which layer the rise is in, and what lies between the client's latency and the device's."""
+    """Compare the layers before and after an onset: which slowed down first, and the gap of client and device
+    latency."""
     old, new = before.parts(), after.parts()
     rises = {layer: new[layer] - old[layer] for layer in Layer if layer in old and layer in new}
     rise = sum(max(0.0, each) for each in rises.values())
@@ -130,7 +134,7 @@ def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
         return LayerComparison(before, after, None, None, "", gap)
     if after.client_seconds - before.client_seconds <= before.client_seconds * NEGLIGIBLE_PART:
         return LayerComparison(before, after, None, None, "", gap)
-    # Of a schedule that slips, the wait grows for as long as it lasts: it says nothing of what became slower.
+    # While a schedule slips, the wait for it keeps growing, which does not show what became slower.
     begun = sum(max(0.0, each) for layer, each in rises.items() if layer is not Layer.SCHEDULE)
     slower = [
         layer
@@ -161,7 +165,7 @@ def _over(times: LayerTimes) -> str:
 
 
 def _service_ratio(before: LayerTimes, after: LayerTimes) -> float:
-    """Ratio of service times, after / before; of latencies since the due time where those are not known."""
+    """Ratio of service times, after / before; of latencies from due time where service times are not known."""
     old, new = before.service_seconds, after.service_seconds
     if not old or new is None:
         old, new = before.client_seconds, after.client_seconds

@@ -1,8 +1,8 @@
 """Find the spans of a run that break a limit of its workload, such as `p99 <= 20ms over any 10m`.
 
-A percentile over a span of windows is that of the merged histogram, never an average. To judge it, no histogram has to
-be merged: p99 is above a bound exactly where more than one in a hundred of the span's latencies are, so windows only
-have to say how many they counted and how many of these were above.
+A percentile over a span of windows is that of the merged histogram, never an average. No histogram has to be merged to
+judge it: p99 is above a bound exactly where more than one in a hundred of the span's latencies are above it, so each
+window only has to provide its number of latencies, and how many of them are above the bound.
 """
 
 import math
@@ -27,7 +27,7 @@ class LimitInterval(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A window as a limit on latency sees it: `above` of its `count` latencies were above the bound."""
+    """Window, for a limit on latency: `above` of its `count` latencies were above the bound."""
 
     start: float
     end: float
@@ -38,7 +38,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span that breaks a limit, by how much; `last_start` is when its last window begins."""
+    """Span that breaks a limit, and by how much (`badness`); `last_start` is the start of its last window."""
 
     start: float
     last_start: float
@@ -50,7 +50,7 @@ class Span:
 class Breach:
     """Overlapping spans that break a limit, and the worst of them.
 
-    `start` and `end` are those of the window that broke it: the last window of the first span, without which the limit
+    `start` and `end` are those of the window that broke the limit: the last window of the first span, without which it
     held. `until` is the end of the last span.
     """
 
@@ -64,10 +64,10 @@ class Breach:
 
 
 def breaches(tallies: Sequence[Tally], quantile: float, over_seconds: float | None) -> list[Breach]:
-    """Breaches: spans whose merged quantile is above the bound that the tallies were counted against.
+    """Find breaches: spans whose merged quantile is above the bound for which the tallies were counted.
 
-    Spans of `over_seconds` begin with every window; all of it is one span where that is None. A maximum over all of it
-    is broken by each window that has a higher one, whatever the others have.
+    A span of `over_seconds` begins at every window; where that is None, the whole load is one span. A maximum over the
+    whole load is broken by each window with a latency above the bound, whatever the other windows have.
     """
     if over_seconds is None and quantile >= 1.0:
         return joined(span_of([each], each.above / each.count, 0.0) for each in tallies if each.above)
@@ -81,20 +81,21 @@ def breaches(tallies: Sequence[Tally], quantile: float, over_seconds: float | No
 
 
 def is_above(count: int, above: int, quantile: float) -> bool:
-    """Whether the quantile of `count` latencies is above a bound that `above` of them are above."""
+    """Whether the quantile of `count` latencies exceeds a bound that `above` of them exceed."""
     return count > 0 and count - above < math.ceil(quantile * count - 1e-9)
 
 
 def span_of(inside: Sequence[LimitInterval], badness: float, over_seconds: float | None) -> Span:
-    """The span that these windows make; one over the whole load is broken by all of them and by none alone."""
+    """Span of these windows. One over the whole load (`over_seconds` is None) is broken by all of them and by none
+    alone, so its `last_start` is its start."""
     last_start = inside[0].start if over_seconds is None else inside[-1].start
     return Span(inside[0].start, last_start, inside[-1].end, badness)
 
 
 def sliding(intervals: Sequence[LimitInterval], over_seconds: float | None) -> list[tuple[int, int]]:
-    """Index of the first interval of each span that can be judged, and that behind its last.
+    """Index of the first interval of each span that can be judged, and the index after its last.
 
-    A span of `over_seconds` begins with every interval; all of them are one span where that is None. A longer interval,
+    A span of `over_seconds` begins at every interval; where that is None, all of them are one span. A longer interval,
     such as fio's while a drive hangs, is a span by itself.
     """
     if over_seconds is None:
@@ -113,7 +114,7 @@ def sliding(intervals: Sequence[LimitInterval], over_seconds: float | None) -> l
 
 
 def joined(spans: Iterable[Span]) -> list[Breach]:
-    """Spans in order of start; those that overlap are one breach, with the worst of them."""
+    """Join spans, in order of start, to breaches: overlapping spans are one breach, with the worst of them."""
     found: list[Breach] = []
     for span in spans:
         longer = extended(found[-1], span) if found else None

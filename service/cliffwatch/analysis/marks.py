@@ -18,7 +18,7 @@ class Mark:
 
     @property
     def gap(self) -> Gap:
-        """The marked span as a gap: nothing that counts was measured in it."""
+        """The marked span as a gap, since measurements in it do not count."""
         return Gap(self.start, self.end, MARKED)
 
     def overlaps(self, start: float, end: float) -> bool:
@@ -26,7 +26,7 @@ class Mark:
 
 
 def mark_of(event: Event) -> Mark | None:
-    """The mark that an event is; None for any other, and for one that says no span."""
+    """Convert a note event to a mark; None for any other event, and for a note without a valid span."""
     if (event.type, event.name) != (EventType.NOTE, MARKED):
         return None
     start, end = event.moment("start"), event.moment("end")

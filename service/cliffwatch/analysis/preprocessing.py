@@ -1,6 +1,7 @@
 """Preprocessing of samples before they are compared, identical in online and offline detection.
 
-Which windows are judged, what the values of a coarse clock stand for, and what the level of a block of windows is.
+It selects the windows that are judged, spreads the values of a coarse clock over its tick, and computes the level of a
+block of windows.
 """
 
 from bisect import insort
@@ -15,19 +16,21 @@ from cliffwatch.analysis.thresholds import NOTICE_MASK
 from cliffwatch.model.phase import UNJUDGED_PHASES
 
 Array = NDArray[np.float64]
-#: Ticks of clocks that show in latencies, the coarser first (seconds); a value of so many ticks and more hides none.
+#: Ticks of coarse clocks that show in latencies, the coarser first (seconds). They matter for values below
+#: `_TICKS_MOST` ticks only.
 CLOCK_TICKS = (1e-3, 1e-4)
 _TICKS_MOST = 200
 #: Low-discrepancy steps that spread a coarse clock's values evenly over its tick, the same at every replay.
 _GOLDEN = 0.6180339887498949
-#: The lowest that a value of a coarse clock can stand for, in ticks.
+#: The lowest value that a coarse clock's value may be spread to, in ticks.
 _TICK_LEAST = 0.25
 
 
 class Mask:
-    """Which windows are judged, as they come: none in which a run prepares, none shortly after what explains a change.
+    """Select the windows that are judged: none in which a run prepares, and none shortly after a notice.
 
-    `window` is how many there were, `masked_until` up to which of them, or of those to come, a notice explains them.
+    `window` counts the windows so far; windows up to the number `masked_until`, which may be still to come, follow a
+    notice and are masked.
     """
 
     def __init__(self, notices: Sequence[Notice] = ()) -> None:
@@ -36,11 +39,11 @@ class Mask:
         self._pending = sorted(notices, key=_moment_of)
 
     def notice(self, notice: Notice) -> None:
-        """Take in one of a restart or similar event, before the window in which it happened is counted."""
+        """Add a notice of a restart or similar event, before the window in which it happened is counted."""
         insort(self._pending, notice, key=_moment_of)
 
     def is_masked(self, sample: Sample) -> bool:
-        """Count a window, and say whether a notice explains it."""
+        """Count a window, and return whether it is masked by a notice."""
         while self._pending and self._pending[0].at < sample.end:
             self._pending.pop(0)
             self.masked_until = self.window + NOTICE_MASK
@@ -48,7 +51,7 @@ class Mask:
         return self.window <= self.masked_until
 
     def is_judged(self, sample: Sample) -> bool:
-        """Count a window, and say whether it is judged."""
+        """Count a window, and return whether it is judged."""
         return not self.is_masked(sample) and is_of_load(sample)
 
 
@@ -62,13 +65,14 @@ def is_of_load(sample: Sample) -> bool:
 
 
 def judged(samples: Iterable[Sample], notices: Sequence[Notice]) -> Iterator[Sample]:
-    """The samples that detection looks at while a run goes on."""
+    """Samples that online detection judges."""
     mask = Mask(notices)
     return (sample for sample in samples if mask.is_judged(sample))
 
 
 def tick_below(value: float, clocks: Sequence[float]) -> float:
-    """First of these ticks of which the value is a small multiple, so that its level hides between two; 0 for none."""
+    """First of these clock ticks of which the value is a small multiple, so that the real level is hidden between two
+    ticks; 0 for none."""
     for tick in clocks:
         ticks = value / tick
         if ticks < _TICKS_MOST and abs(ticks - round(ticks)) < 1e-6:
@@ -77,7 +81,7 @@ def tick_below(value: float, clocks: Sequence[float]) -> float:
 
 
 def are_on_tick(values: Array, tick: float) -> NDArray[np.bool_]:
-    """Whether `tick_below` finds this tick, of each value."""
+    """For each value, whether it is a small multiple of this tick, as in `tick_below`."""
     ticks = values / tick
     return np.asarray((np.abs(ticks - np.round(ticks)) < 1e-6) & (ticks < _TICKS_MOST))
 
@@ -99,7 +103,7 @@ def block_level(levels: Sequence[float]) -> float:
 
 
 def block_levels(rows: Array) -> Array:
-    """`block_level` of each row; of a row with holes the mean of what was measured, NaN where that is nothing."""
+    """`block_level` of each row; for a row with holes the mean of its measured values, NaN where there are none."""
     known = np.isfinite(rows)
     count = known.sum(axis=1)
     with np.errstate(invalid="ignore"):

@@ -1,25 +1,26 @@
-"""Primary series of a run, which findings are about: the client's first operation, one quantile of each operation."""
+"""Primary series of a run, which findings are about: one quantile of each operation; and the rank of series."""
 
 from collections.abc import Sequence
 
 from cliffwatch.analysis.finding import Role, Series
 from cliffwatch.model.operation import Operation
 
-#: What a client waits for comes before what it causes.
+#: Operations by rank: those that a client waits for come before those that they cause.
 _ORDER = [operation.value for operation in Operation]
-#: The quantile that findings are about, where it is there: what comes first.
+#: Quantiles in order of preference: findings are about the first of them that is measured.
 PREFERRED_QUANTILES = (0.99, 0.999, 0.95, 0.9, 0.5, 0.9999)
 
 
 def rank_of(series: Series) -> tuple[bool, int, int, str]:
-    """Rank of a series among those that changed together; findings name the lowest: the client before devices, what a
-    client waits for before its parts, p99 before the rest."""
+    """Rank of a series among those that changed together; findings name the one with the lowest rank: the client before
+    devices, what a client waits for before its parts, p99 before other quantiles."""
     operation = _ORDER.index(series.operation) if series.operation in _ORDER else len(_ORDER)
     return (series.role is not Role.LATENCY, operation, _preference(series), series.name)
 
 
 def primary_series(series: Sequence[Series]) -> list[str]:
-    """The series that findings are about: one quantile of each operation, or devices where no latency is measured."""
+    """Names of the series that findings are about: one quantile of each operation, or devices where no latency is
+    measured."""
     operations: dict[str | None, list[Series]] = {}
     for one in series:
         if one.role is Role.LATENCY:

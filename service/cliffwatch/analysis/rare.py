@@ -10,9 +10,9 @@ from cliffwatch.analysis.thresholds import EASED_WINDOWS
 def with_rare(
     findings: Sequence[Finding], rare: Sequence[Finding], series: Sequence[Series], window_seconds: float
 ) -> list[Finding]:
-    """The findings, those of spikes with how these come again, and the rare spikes that are none of them.
+    """Findings with rare spikes merged in: a series of spikes found both ways gets its `recurrence`, others are added.
 
-    After a change that lasts, what stands out is part of that. Of two that are of one operation, the earlier has both.
+    Rare spikes during a cliff or a step are part of it. Of two series of spikes of one operation, the earlier is kept.
     """
     operations = {one.name: one.operation for one in series}
     kept = list(findings)

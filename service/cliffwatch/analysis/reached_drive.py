@@ -1,28 +1,29 @@
 """Proof that the load reached the drive: the engine's count, the drives' counters, and the engine's share of them.
 
-Three figures say where bytes went, and none is enough alone:
+Three counts of bytes show where data went, and none is enough alone:
 
-- *engine*: what the engine moved by its own count.
-- *charged*: what the kernel charges to the engine's process (/proc/PID/io: its threads, those of io_uring included, and
-  children that it has waited for). Direct I/O and every read are charged when they are handed to the block layer, so
-  they are the engine's share of the drive. A buffered write is charged when it makes a clean page dirty: written again
-  before it goes out, a page is charged once, and a page that is dropped (its file deleted or cut) is given back as
-  cancelled. What is charged and not cancelled is therefore what reaches the drive once dirty pages are flushed, which
-  happens before a run is judged. It is charged once, at the top of whatever device-mapper, RAID or loop stands below.
-- *device*: what the kernel counted on the drives, of all processes, with what the file system adds for itself (journal
-  and metadata, which its own threads write) and what redundancy multiplies.
+- *engine*: bytes that the engine moved, by its own count.
+- *charged*: bytes that the kernel charges to the engine's process (/proc/PID/io: its threads, those of io_uring
+  included, and children that it has waited for). Direct I/O and every read are charged when they enter the block layer,
+  so they are the engine's share of the drive. A buffered write is charged when it makes a clean page dirty: a page that
+  is written again before it is flushed is charged once, and a page that is dropped (its file deleted or truncated) is
+  counted as cancelled. Charged minus cancelled bytes therefore reach the drive once dirty pages are flushed, which
+  happens before a run is judged. They are charged once, above any device-mapper, RAID or loop device.
+- *device*: bytes that the kernel counted on the drives, of all processes, with those that the file system adds for
+  itself (journal and metadata, which its own threads write) and with the copies that redundancy adds.
 
-So a load reached the drive when both the device and the engine's own share have 9/10 of it. The device alone would pass
-on others' bytes; the share alone would pass where the drive below is not the one that was watched. File systems that
-move data in threads of their own (`UNCHARGED`) charge no process that can be named: there, only the device is compared.
+So a load reached the drive when both the device's bytes and the charged bytes are at least 9/10 of the engine's. The
+device's bytes alone may be those of other processes; the charged bytes alone may have reached a drive that was not
+watched. File systems that move data in threads of their own (`UNCHARGED`) charge no process that can be named: there,
+only the device's bytes are compared.
 """
 
 from dataclasses import dataclass
 
 from cliffwatch.base.units import format_share, format_size
 
-#: Below this part of the engine's bytes, the device did not do the engine's work. The rest of the way to 1 is left to
-#: what a file system rewrites in place and to the write that is on its way when a window ends.
+#: Below this part of the engine's bytes, the load did not reach the device. The margin up to 1 is for data that a file
+#: system rewrites in place, and for the write that is in flight when a window ends.
 DEVICE_BYTES_MINIMUM = 0.9
 #: Below this part of the drives' traffic, most of it was not the engine's.
 OWN_SHARE_MINIMUM = 0.5
@@ -32,7 +33,7 @@ UNCHARGED = frozenset({"zfs", "fuse", "fuseblk"})
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Bytes of one direction by engine, process and device, over the windows in which the process's share is known."""
+    """Bytes written or read by engine, process and device, over the windows in which the process's bytes are known."""
 
     engine_bytes: int
     charged_bytes: int
@@ -41,7 +42,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Bytes of a whole run; `device_bytes`, flushed after the load included, are None where no drive was watched."""
+    """Bytes that a whole run wrote, or read; `device_bytes` include those flushed after the load, and are None where no
+    drive was watched."""
 
     verb: str
     moved: str
@@ -51,7 +53,7 @@ class Direction:
 
 
 def not_reached(traffic: Direction) -> str | None:
-    """Why the load cannot have reached the drive; None where it did, or where nothing is known."""
+    """Sentence on why the load did not reach the drive; None where it did, or where its bytes are not known."""
     if traffic.engine_bytes == 0 or traffic.device_bytes is None:
         return None
     needed = f"less than the {format_share(DEVICE_BYTES_MINIMUM)} that a measurement of the device needs"
@@ -72,12 +74,13 @@ def not_reached(traffic: Direction) -> str | None:
 
 
 def reaches_a_device(share: Share | None) -> bool:
-    """Whether what the kernel charges to the engine says so by itself, whatever the drive's counters are."""
+    """Whether the bytes charged to the engine prove by themselves that the load reached a device, without drive
+    counters."""
     return share is not None and share.charged_bytes >= share.engine_bytes * DEVICE_BYTES_MINIMUM
 
 
 def not_watched(directions: list[Direction]) -> str | None:
-    """Sentence: nothing proves that the load reached the drive. None where something does, or there was no load."""
+    """Sentence on a load without proof that it reached the drive; None where there is proof, or no load."""
     moved = [
         f"{format_size(each.engine_bytes)} {'written' if each.verb == 'wrote' else 'read'}"
         for each in directions
@@ -89,7 +92,7 @@ def not_watched(directions: list[Direction]) -> str | None:
 
 
 def not_counted(directions: list[Direction]) -> str | None:
-    """Sentence: the drive was not measured, and only the engine's own share proves that the load reached it."""
+    """Sentence on a drive without counters, where only the charged bytes prove that it was reached; else None."""
     if not any(each.engine_bytes > 0 and each.device_bytes is None for each in directions):
         return None
     return (
@@ -99,9 +102,10 @@ def not_counted(directions: list[Direction]) -> str | None:
 
 
 def mostly_others(shares: list[Share], drives: int) -> str | None:
-    """Sentence: most of the drives' traffic, in both directions together, was not the engine's.
+    """Sentence on a run in which most of the drives' traffic, reads and writes together, was not the engine's; else
+    None.
 
-    With several drives, redundancy may write every byte to each of them, and that much is taken for the engine's.
+    With several drives, redundancy may write every byte to each of them, so the engine's bytes count once per drive.
     """
     charged = sum(share.charged_bytes for share in shares)
     device = sum(share.device_bytes for share in shares)

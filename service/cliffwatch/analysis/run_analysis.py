@@ -1,8 +1,8 @@
 """Analysis of a whole run, shared by report, verdict and `cliffwatch analyze`: what changed, when, by how much.
 
-The whole run says what changed and when exactly. What was raised while it went on, which is replayed for this and so
-does not depend on who watched, says how large each change is: by the definition in `sizes.py`, and with the very
-figures that were shown live.
+Offline detection over the whole run finds what changed and when exactly. Online detection, which is replayed for this
+and so does not depend on what was watched live, determines how large each change is: by the definition in `sizes.py`,
+and with the very figures that were shown live.
 """
 
 import math
@@ -36,7 +36,7 @@ from cliffwatch.model.phase import Phase
 def analysis(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Every change for the worse (and back), and the work that was not done, in order of onset."""
+    """Find a run's changes for the worse, recoveries, rare spikes, stalls and shortfalls, in order of onset."""
     found = _changes(series, samples, notices, window_seconds)
     rare = last_versions(RareSpikes(series, window_seconds, notices), samples)
     undone = last_versions(WorkJudge(series, window_seconds, notices), samples)
@@ -46,7 +46,7 @@ def analysis(
 def _changes(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Every change for the worse (and back) in order of onset, each with its sizes and when it was raised."""
+    """Changes for the worse and recoveries in order of onset, each with its sizes and when it was raised."""
     known = {one.name: one for one in series}
     raised = replayed_changes(series, samples, notices, window_seconds)
     found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
@@ -61,7 +61,7 @@ def _changes(
             measured.append(_recovered(finding, measured))
             continue
         mine = [one for one in raised if one.size is not None and belongs_to(one, finding, window_seconds)]
-        # A fall that eases and goes on was one cliff while the run went on, and is one; its size has the worst of it.
+        # A degradation that eases and goes on was raised as one cliff, and stays one, with the worst of it in its size.
         place = begun.get(mine[0]) if mine and finding.kind in SUDDEN else None
         if place is not None:
             measured[place] = _continued(measured[place], finding)
@@ -75,7 +75,7 @@ def _changes(
 
 
 def _continued(finding: Finding, later: Finding) -> Finding:
-    """Finding extended by a further fall before it was over."""
+    """Finding extended by a further degradation (`later`) that began before it was over."""
     until = None if finding.until is None or later.until is None else max(finding.until, later.until)
     names = dict.fromkeys([*finding.corroborated_by, later.series, *later.corroborated_by])
     names.pop(finding.series, None)
@@ -83,7 +83,7 @@ def _continued(finding: Finding, later: Finding) -> Finding:
 
 
 def grouped(findings: Iterable[Finding], series: Mapping[str, Series], window_seconds: float) -> list[Finding]:
-    """One finding for the series that changed together: the most significant one, corroborated by the others."""
+    """One finding for the series that changed together: that of the first by rank, corroborated by the others."""
     kept: list[Finding] = []
     for finding in sorted(findings, key=lambda finding: rank_of(series[finding.series])):
         for index, other in enumerate(kept):
@@ -108,8 +108,8 @@ def _are_one(one: Finding, other: Finding, series: Mapping[str, Series], window_
 def _lasting(
     raised: Sequence[Finding], found: Sequence[Finding], *, is_short: bool, window_seconds: float
 ) -> list[Finding]:
-    """What was raised and is part of no change that the whole run shows, where it is a cliff; in a run that is too
-    short to have a drift fitted to it, also a drift that the run ended in."""
+    """Raised cliffs that are part of no change found in the whole run; in a run that is too short to fit a drift to,
+    also a raised drift that lasts to the end."""
     worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
     return [
         one
@@ -120,13 +120,13 @@ def _lasting(
 
 
 def _is_short(samples: Sequence[Sample]) -> bool:
-    """Whether the whole run may have been too short for a drift to be looked for."""
+    """Whether the run may have been too short for offline detection to search for a drift."""
     judged = sum(is_of_load(sample) and sample.phase != Phase.BASELINE for sample in samples)
     return judged < (DRIFT_RUN_BLOCKS + WARM_UP_BLOCKS) * BLOCK
 
 
 def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:
-    """Whether what was raised is part of a finding: it began near it, or while it lasted."""
+    """Whether a raised finding is part of another finding: it began near its onset, or while it lasted."""
     if abs(finding.onset - raised.onset) <= EASED_WINDOWS * window_seconds:
         return True
     return finding.onset <= raised.onset and (finding.until is None or finding.until > raised.onset)
@@ -145,7 +145,7 @@ def _measured(finding: Finding, raised: Sequence[Finding], meter: "Meter", known
     """The finding with its sizes, restated for the run's primary operation if that rose with it."""
     sizes: dict[str, Size | None] = {}
     if raised and finding.kind in SUDDEN:
-        # A cliff and a step differ by their size alone, which has been reported.
+        # A cliff and a step differ by size alone, so the kind that was raised stays.
         finding = replace(finding, kind=raised[0].kind)
     for one in raised[:1]:
         assert one.size is not None, "only those with sizes are looked at"

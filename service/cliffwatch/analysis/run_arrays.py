@@ -22,17 +22,18 @@ from cliffwatch.model.phase import Phase
 Array = NDArray[np.float64]
 #: A run of fewer windows than this has blocks of one window.
 _SHORT_RUN = 1500
-#: Fewer windows than this say nothing of a series.
+#: A series with fewer measured windows than this is not analysed.
 WINDOWS_LEAST = 24
 
 
 @dataclass(frozen=True, slots=True)
 class RunArrays:
-    """`starts` and `ends` of windows (seconds); `levels` by series name, NaN where nothing was measured.
+    """A whole run as arrays: `starts` and `ends` of windows (seconds); `levels` by series name (logarithms), NaN where
+    nothing was measured.
 
-    `masked` windows follow a notice. Blocks are `size` windows each, and begin at the window `block_first`; `blocks` by
-    series name are their robust means, NaN where a block has no window that counts. `baseline_end` is the first window
-    after a declared baseline phase, 0 where there is none.
+    `masked` windows follow a notice, or are the one before it. Blocks are `size` windows each, and begin at the windows
+    `block_first`; `blocks` by series name are their robust means (logarithms), NaN where a block has no window that
+    counts. `baseline_end` is the first window after a declared baseline phase, 0 where there is none.
     """
 
     series: tuple[Series, ...]
@@ -73,7 +74,7 @@ def whole_run(
         if np.isfinite(logarithms).sum() >= WINDOWS_LEAST:
             levels[one.name] = logarithms
     masked = np.array([is_masked for sample, is_masked in seen if is_of_load(sample)])
-    # With the whole run at hand, the window before a notice is left out too: it may have begun in that.
+    # The whole run is known, so the window before a notice is excluded too: the event may have begun in it.
     masked[:-1] |= masked[1:]
     size = 1 if len(judged) < _SHORT_RUN else BLOCK
     # Windows that do not fit into a block are left out at the beginning: the end of the run is what matters.
@@ -94,7 +95,7 @@ def whole_run(
 
 
 def _logarithms(values: Array) -> Array:
-    """Logarithms as `Channel` has them: coarse clocks are spread over their tick, impossible values are left out."""
+    """Logarithms as in `Channel`: values of a coarse clock are spread over its tick; impossible values become NaN."""
     tick = coarse_tick(values)
     if tick:
         values = all_spread_over_tick(values, tick)
@@ -103,7 +104,7 @@ def _logarithms(values: Array) -> Array:
 
 
 def coarse_tick(values: Array) -> float:
-    """The clock's tick when nearly all values are multiples of it and small ones; else 0."""
+    """Tick of a coarse clock, where nearly all values are small multiples of it; else 0."""
     known = values[np.isfinite(values)]
     for tick in CLOCK_TICKS:
         if len(known) and np.mean(are_on_tick(known, tick)) > 0.95:

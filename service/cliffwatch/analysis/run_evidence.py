@@ -19,7 +19,7 @@ class LoadEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FindingSummary:
-    """A finding as the verdict sees it: its kind (`cliff`, `step`, …) and the sentence that states it."""
+    """Finding, for the verdict: its kind (`cliff`, `step`, …) and the sentence that states it."""
 
     kind: str
     sentence: str
@@ -27,7 +27,7 @@ class FindingSummary:
 
 @dataclass(frozen=True, slots=True)
 class LimitOutcome:
-    """A limit of the workload that did not hold: broken, or (not `judged`) not to be judged by what was measured."""
+    """Limit of the workload that did not hold: broken, or (not `judged`) undecided by what was measured."""
 
     sentence: str
     judged: bool
@@ -37,18 +37,18 @@ class LimitOutcome:
 class RunEvidence:
     """Evidence of a run: the input of its verdict.
 
-    `load_end` is None while nothing says how the load ended. `coverage` is None when the load never began; `judged` is
-    that of what came after the warm-up and after the first engine had begun, None where that was nothing; `has_warm_up`
-    says which of the two it is. The bytes are of all windows; the device's include
-    what reached it in the cool-down, and are None when it was not watched. Shares are what the kernel charges to the
-    engine's process, None where that is not known; `drives` of them stand below the target.
-    `drives_elsewhere`: those that were watched are on other hosts, and what reached them is not the engine's alone.
-    `has_drive` is None when the facts do not say. `recorded_latencies` were counted, `lost_latencies` of them cannot be
-    read any more. `limits` are those that did not hold. `client_limited` says in what way the client itself was the
-    limit, `not_steady` why the drive is not known to have been in its steady state, `unanalysed` what ended the
-    analysis that would have found a degradation, `unmeasured` why there is nothing that could be judged, `left_out`
-    what was read and is no measurement; each is empty where there is nothing to say. `operations` is None where only
-    windows are known, and not what was done in them.
+    `load_end` is None while the journal does not record how the load ended. `coverage` is None when the load never
+    began; `judged` is the coverage after the warm-up and after the first engine began, None where no time was left;
+    `has_warm_up` is whether the part before it is a warm-up. Bytes are of all windows; the device's include those that
+    reached it in the cool-down, and are None when it was not watched. `written_share` and `read_share` have the bytes
+    that the kernel charges to the engine's process, and are None where these are not known; `drives` is the number of
+    drives below the target. `drives_elsewhere`: the watched drives are on other hosts, and their traffic is not the
+    engine's alone. `has_drive` is None when the run's facts do not record drives. `recorded_latencies` were counted,
+    and `lost_latencies` of them cannot be read any more. `limits` are those that did not hold. `client_limited` is how
+    the client itself was the limit, `not_steady` why the drive is not known to have been in its steady state,
+    `unanalysed` the error that ended the analysis that would have found a degradation, `unmeasured` why there is
+    nothing to judge, `left_out` what was read but does not count as measured; each is empty where it does not apply.
+    `operations` is None where only windows are known, and not the operations in them.
     """
 
     load_end: LoadEnd | None
@@ -72,9 +72,9 @@ class RunEvidence:
     recorded_latencies: int = 0
     lost_latencies: int = 0
     journal_faults: int = 0
-    #: How old the oldest operation was when the load ended in a stall; it is in no percentile.
+    #: Age of the oldest operation when the load ended in a stall (seconds); it is in no percentile.
     unfinished_seconds: float | None = None
-    #: How long the slowest operation took, and how long after the load's start it was over.
+    #: Latency of the slowest operation, and how long after the load's start it completed (seconds).
     slowest: tuple[float, float] | None = None
     rate: AskedRate | None = None
     findings: tuple[FindingSummary, ...] = ()
@@ -84,5 +84,5 @@ class RunEvidence:
     unanalysed: str = ""
     unmeasured: str = ""
     left_out: str = ""
-    #: What became of the run's own directory under the load, as a clause, and how long after the load's start.
+    #: Message, as a clause, that the run's own directory was moved under the load, and how long after the load's start.
     displaced: tuple[str, float] | None = None

@@ -1,8 +1,8 @@
 """Size of a change: baseline, level, worst and ratio, by one definition for everything that states them.
 
-A live finding, the metrics that its alert quotes, the report with its charts and `cliffwatch analyze` all take their
-figures from here, so that the same moment gives the same figures everywhere. All of them are made of the quantile that
-each window measured:
+A live finding, the metrics that its alert quotes, the report with its charts and `cliffwatch analyze` all use these
+figures, so that they are the same everywhere for the same moment. All are computed from the quantile that each window
+measured:
 
     baseline   the median window of the baseline phase (of a long one, of its lowest hour); in a run that declares none,
                the mean of the medians of its three lowest hours after the first; and while a run has neither, the
@@ -13,8 +13,8 @@ each window measured:
     worst      the highest median of `FAST` windows in a row since the onset; of spikes, the highest peak
     ratio      level / baseline
 
-While a change is younger than `LEVEL_WINDOWS` its level is that of the windows there are, and `worst` may rise for as
-long as it lasts. Levels in here are natural logarithms; what leaves in a `Size` is in the series' unit.
+While a change is younger than `LEVEL_WINDOWS` its level is the median of the windows so far, and `worst` may rise for
+as long as it lasts. Levels in this module are natural logarithms; those in a `Size` are in the series' unit.
 """
 
 import math
@@ -34,20 +34,20 @@ from cliffwatch.analysis.thresholds import AFFECTED_FROM
 LEVEL_WINDOWS = 60
 #: Windows before an onset that stand for the baseline of a run that has none yet (3 h).
 RECENT_WINDOWS = 3 * HOUR
-#: Bounds of the band in which the baseline's windows are.
+#: Quantiles that bound the band of the baseline's windows.
 _BAND = (0.05, 0.95)
-#: Peaks of spikes of which the median is the level.
+#: Last peaks of spikes, whose median is the level.
 _PEAKS = 60
 
 
 def band(levels: Sequence[float]) -> tuple[float, float]:
-    """Band of these windows: the values between which nine of ten lie; `levels` are logarithms."""
+    """Band of these windows, in the series' unit: nine of ten lie in it. `levels` are logarithms."""
     low, high = np.quantile(np.array(levels), _BAND)
     return math.exp(float(low)), math.exp(float(high))
 
 
 def baseline_of(series: str, level: float, levels: Sequence[float], start: float, end: float) -> Baseline:
-    """A baseline of this `level`, whose windows had these `levels` (logarithms)."""
+    """Baseline of this `level`, with the band of its windows' `levels` (all logarithms)."""
     low, high = band(levels)
     return Baseline(series, math.exp(level), start, end, low, high)
 
@@ -73,7 +73,7 @@ class Rise:
         self._worst = -math.inf
 
     def add(self, level: float) -> None:
-        """Add a window's level; of spikes, a peak."""
+        """Add a window's level (a logarithm); for spikes, a peak."""
         if self._peaks is not None:
             self._peaks.append(level)
             self._worst = max(self._worst, level)
@@ -112,7 +112,7 @@ class Sizing:
                 rise.add(level)
 
     def add(self, present: Mapping[str, float]) -> None:
-        """Add a window."""
+        """Add a window: its levels (logarithms) by series name."""
         for name, rise in self.rises.items():
             if name in present:
                 rise.add(present[name])
@@ -123,7 +123,7 @@ class Sizing:
 
 
 def restated(finding: Finding, known: Mapping[str, Series]) -> Finding:
-    """Finding restated for that affected operation which a client waits for first. `known`: series by name."""
+    """Sudden finding restated for the affected operation that a client waits for first. `known`: series by name."""
     sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
     if finding.kind not in SUDDEN or finding.series not in sizes or known[finding.series].operation is None:
         return finding
@@ -131,7 +131,7 @@ def restated(finding: Finding, known: Mapping[str, Series]) -> Finding:
 
 
 def about(finding: Finding, subject: str) -> Finding:
-    """Finding restated for another of its series; unchanged where that has no size."""
+    """Finding restated for another of its series (`subject`); unchanged where `subject` has no size."""
     sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
     if subject not in sizes:
         return finding
@@ -141,20 +141,21 @@ def about(finding: Finding, subject: str) -> Finding:
 
 
 def reported_series(series: str, sizes: Mapping[str, Size | None], known: Mapping[str, Series]) -> str:
-    """Series that the finding is about, of one series and those affected with it."""
+    """Name of the series that a finding reports: the first by rank of its own series and the affected ones."""
     affected = [name for name, size in sizes.items() if size is not None and is_affected(size)]
     return min([series, *affected], key=lambda name: rank_of(known[name]))
 
 
 def is_affected(size: Size) -> bool:
-    """Whether an operation changed with another: by enough, and to where its baseline was not."""
+    """Whether an operation is affected by a change: by a large enough ratio, to a level above its baseline's band."""
     return size.ratio >= AFFECTED_FROM and size.level > size.baseline.high
 
 
 def rose(before: Sequence[float], since: Sequence[float]) -> bool:
     """Whether a series rose at an onset, by the windows just before it and since (logarithms).
 
-    While a run goes on and when it is over: what joins a finding then is what the report has in it.
+    Online detection and the analysis of the whole run share it, so that the same series join a finding live and in the
+    report.
     """
     before, since = before[-LEVEL_WINDOWS:], since[:LEVEL_WINDOWS]
     if len(before) < FAST or len(since) < FAST:
@@ -163,7 +164,7 @@ def rose(before: Sequence[float], since: Sequence[float]) -> bool:
 
 
 def sized(finding: Finding, sizes: Mapping[str, Size | None]) -> Finding:
-    """The finding with these sizes, by series name; one without a size of its own stays as it is."""
+    """Finding with these sizes, by series name; unchanged where its own series has no size."""
     own = sizes.get(finding.series)
     if own is None:
         return finding

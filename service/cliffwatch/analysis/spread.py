@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 NORMAL = 1.4826
 #: The standard error of a median / that of a mean, of a normal distribution: sqrt(pi / 2).
 MEDIAN_ERROR = 1.25
-#: The shares of a normal distribution that are a standard deviation below and above its middle.
+#: Quantiles of a normal distribution at one standard deviation below and above its middle.
 ONE_SIGMA = (0.16, 0.84)
-#: What a sum of squares is divided by at least.
+#: Least divisor, in place of a sum of squares that is zero.
 TINY = 1e-12
 
 
@@ -20,7 +20,7 @@ def middle(values: NDArray[np.float64]) -> float:
 
 
 def lower_middle(values: NDArray[np.float64]) -> float:
-    """The median, the lower one of two: reached only by more than half of the values."""
+    """The median (the lower one of two), which is high only where more than half of the values are."""
     half = (len(values) - 1) >> 1
     return float(np.partition(values, half)[half])
 
@@ -28,7 +28,7 @@ def lower_middle(values: NDArray[np.float64]) -> float:
 class Spread:
     """Robust standard deviation of the last values of a statistic; memory is bounded.
 
-    From few values it is stated larger than it looks, as the fewer the more: a false alarm costs more than a late one.
+    It is overestimated from few values, the more so the fewer there are: a false alarm costs more than a late one.
     """
 
     __slots__ = ("_cached", "_cached_at", "_capacity", "_count", "_values")
@@ -51,7 +51,7 @@ class Spread:
         self._count += 1
 
     def sigma(self) -> float | None:
-        """Standard deviation; None from fewer than six values. Computed again once a sixteenth of the values is new."""
+        """Standard deviation; None for fewer than six values. Recomputed once a sixteenth of the values is new."""
         count = len(self._values)
         if count < 6:
             return None

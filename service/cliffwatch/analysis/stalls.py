@@ -1,4 +1,4 @@
-"""Stalls: windows in which nothing was completed although something was due. They were measured, and are not gaps."""
+"""Stalls: windows in which no operation completed although one was due. They were measured, and are not gaps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from cliffwatch.model.limits import Limit
 from cliffwatch.model.phase import UNJUDGED_PHASES
 from cliffwatch.model.window import OLDEST_OUTSTANDING
 
-#: An operation that takes so long is a stall, however rare it is: a third of what Linux gives an NVMe command before it
-#: resets the drive, and of what Kafka's clients and replicas wait for an answer.
+#: An operation that takes this long is a stall, however rare it is: a third of the time after which Linux resets a
+#: drive that does not complete an NVMe command, and of the time that Kafka's clients and replicas wait for an answer.
 LONGEST_SECONDS = 10.0
-#: So many windows without one are a silence, as of the alert CliffwatchRunStalled.
+#: Window lengths without a window after which their absence is reported, as in the alert CliffwatchRunStalled.
 SILENT_WINDOWS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Windows one after the other in which nothing was completed, from `start` to `end`, in seconds since the epoch.
+    """Consecutive windows in which no operation completed, from `start` to `end`, in seconds since the epoch.
 
-    `oldest_seconds` is how old the oldest operation became that was due and not completed; None where the engine
-    cannot know, and then it may be that nothing was due.
+    `oldest_seconds` is the highest age of the oldest operation that was due and not completed; None where the engine
+    cannot know it, and then possibly no operation was due.
     """
 
     start: float
@@ -37,9 +37,9 @@ class Stall:
 
 
 def stall_seconds(counters: Mapping[str, int], gauges: Mapping[str, float], seconds: float) -> float | None:
-    """How old the oldest operation was where a window of so many measured seconds completed nothing.
+    """Age of the oldest outstanding operation in a window that is a stall; `seconds` of the window were measured.
 
-    0 where that is not known; None for a window that is no stall.
+    0 where the age is not known; None for a window that is no stall.
     """
     age = gauges.get(OLDEST_OUTSTANDING)
     if counters.get("operations", 0) != 0 or (age is not None and age < seconds / 2):
@@ -48,7 +48,7 @@ def stall_seconds(counters: Mapping[str, int], gauges: Mapping[str, float], seco
 
 
 def stall_of(window: JournalWindow) -> float | None:
-    """Age of the oldest operation where a window of the journal completed nothing."""
+    """`stall_seconds` of a window of the journal; None where it is no stall."""
     return stall_seconds(window.counters, window.gauges, window.seconds)
 
 
@@ -60,18 +60,18 @@ def stall_words(oldest_seconds: float) -> str:
 
 
 def silence_words(seconds: float, window_seconds: float) -> str:
-    """Text for a time without a window; empty where the next one may still be on its way.
+    """Text for `seconds` without a window; empty where the next window may still be on its way.
 
-    An engine that reports through another program, as fio does, says nothing while its target hangs.
+    An engine that reports through another program, such as fio, reports nothing while its target hangs.
     """
     return f"no window for {format_length(round(seconds))}" if seconds > SILENT_WINDOWS * window_seconds else ""
 
 
 def outstanding(window: JournalWindow, limit: Limit) -> Histogram | None:
-    """A stalled window as limits on latency see it: one operation, whose latency is its age so far.
+    """Histogram of a stalled window, for limits on latency: one operation, whose latency is its age so far.
 
-    None for a window in which something was completed, and for a limit on one kind of operation: which kind it is that
-    waits, the engine does not say.
+    None for a window in which an operation completed, and for a limit on one kind of operation: the engine does not
+    report which kind is waiting.
     """
     age = window.oldest_outstanding_seconds
     if limit.operation is not None or not window.stalled or age is None:
@@ -81,7 +81,7 @@ def outstanding(window: JournalWindow, limit: Limit) -> Histogram | None:
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """The operation of a run that took longest: for how many seconds, and when its window ended (since the epoch)."""
+    """Slowest operation of a run: its latency in seconds, and when its window ended (since the epoch)."""
 
     seconds: float
     at: float
@@ -100,7 +100,7 @@ def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest
 
 
 def slow_sentence(seconds: float, load_seconds: float) -> str | None:
-    """Sentence of the verdict on the slowest operation, and when it was over; None of one that is no stall."""
+    """Sentence of the verdict on the slowest operation, and when it completed; None where it is no stall."""
     if seconds < LONGEST_SECONDS:
         return None
     return (

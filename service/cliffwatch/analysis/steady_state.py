@@ -1,8 +1,8 @@
 """Steady state of a drive, by the rule of SNIA's performance test specification.
 
 Five rounds in a row are steady when the largest and the smallest differ by at most 20 % of their mean, and the line
-fitted to them rises or falls by at most 10 % of it from the first round to the last. Operations per second have to be
-steady, and so has the mean time of the drive's writes where that was measured: a load with a fixed rate has steady
+fitted to them rises or falls by at most 10 % of the mean from the first round to the last. Operations per second have
+to be steady, and also the mean latency of the drive's writes where it was measured: a load with a fixed rate has steady
 operations on any drive.
 """
 
@@ -16,7 +16,7 @@ from cliffwatch.journal.windows import JournalWindow
 from cliffwatch.model.steady import ROUNDS
 
 RANGE_MAXIMUM, SLOPE_MAXIMUM = 0.2, 0.1
-#: A round of which less was measured is no round, and five have to follow it anew.
+#: A round of which a smaller part was measured does not count, and five rounds have to follow it.
 MEASURED_MINIMUM = 0.9
 OPERATIONS, WRITE_LATENCY = "operations_per_second", "device_write_latency_seconds"
 _NAMES = {OPERATIONS: "operations per second", WRITE_LATENCY: "the write latency at the block layer"}
@@ -24,7 +24,7 @@ _NAMES = {OPERATIONS: "operations per second", WRITE_LATENCY: "the write latency
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Round of the steady-state rule: `values` by name; empty where too little was measured. Times since the epoch."""
+    """Round of the steady-state rule: `values` by name, empty where too little was measured. Times since the epoch."""
 
     start: float
     end: float
@@ -33,7 +33,8 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """`at` is the end of the first five steady rounds, None while there are none; `why_not` says what varied last."""
+    """Steadiness of a drive. `at` is the end of the first five steady rounds, None while there are none; `why_not` is
+    the reason why the last five are not steady."""
 
     rounds: tuple[Round, ...]
     at: float | None
@@ -64,7 +65,7 @@ class _Sums:
 
 @dataclass(slots=True)
 class SteadyWatch:
-    """Takes windows in their order from `start` on, until the drive is steady. It keeps rounds and no windows."""
+    """Detect the steady state of a drive from its windows in order, from `start` on. Stores rounds, not windows."""
 
     start: float
     round_seconds: float
@@ -73,7 +74,7 @@ class SteadyWatch:
     _sums: _Sums = field(default_factory=_Sums)
 
     def feed(self, window: JournalWindow) -> float | None:
-        """The end of the first five steady rounds as soon as there are five, else None."""
+        """Add a window; returns the end of the first five steady rounds, None while there are none."""
         if self.at is not None or window.start < self.start - 1e-6:
             return self.at
         while window.start >= self._end - 1e-6:

@@ -1,6 +1,6 @@
 """Convert a table of windows, from a CSV or another program's output, into series and samples.
 
-`elapsed_seconds` is the start of a row's window. Latencies are seconds; what is absent was not measured.
+`elapsed_seconds` is the start of a row's window. Latencies are seconds; an absent value was not measured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ from cliffwatch.model.phase import UNJUDGED_PHASES
 TIME_COLUMN = "elapsed_seconds"
 NAME_COLUMN = "name"
 PHASE_COLUMN = "phase"
-#: What the export of a run adds: a row's end, how much of it was measured, operations that failed, the operation of the
-#: latencies without a name; why it was a gap; what happened in it, and when; what was said of a limit that it broke.
+#: Columns that the export of a run adds: a row's end, its measured seconds, failed operations; the operation of the
+#: latency columns that name none; why the row is a gap; the sentence on a broken limit; an event, and its time.
 END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN = "end_elapsed_seconds", "measured_seconds", "errors"
 OPERATION_COLUMN, GAP_COLUMN, LIMIT_COLUMN = "operation", "gap", "limit_broken"
 NOTICE_COLUMN, NOTICE_TIME_COLUMN = "notice", "notice_elapsed_seconds"
-#: How old the oldest operation was at a row's end that was due and not completed.
+#: Age, at a row's end, of the oldest operation that was due and not completed.
 OLDEST_COLUMN = "oldest_outstanding_seconds"
-#: How many operations were due each second of a row.
+#: Operations per second that were due in a row.
 DUE_COLUMN = "due_per_second"
-#: Of a value that was measured; sums of larger ones are no numbers any more.
+#: Largest value that counts as measured; sums of larger ones may not be finite.
 LARGEST = 1e18
 TEXT_COLUMNS = (PHASE_COLUMN, OPERATION_COLUMN, GAP_COLUMN, NOTICE_COLUMN, LIMIT_COLUMN)
 ABOUT_COLUMNS = (
@@ -39,7 +39,7 @@ ABOUT_COLUMNS = (
 #: Columns of devices, which may carry a device's number: `device_write_latency.8:0`.
 DEVICE_COLUMNS = {Role.DEVICE_LATENCY: "device_write_latency", Role.QUEUE_DEPTH: "queue_depth"}
 _DEVICE_SERIES = {"device_write_latency": "device.write_latency", "queue_depth": "device.queue_depth"}
-#: The columns that mean something, in the order in which they are spoken of.
+#: Columns that hold a series, in the order in which messages list them.
 COLUMNS: dict[str, Series] = {
     "p50": Series("p50", Role.LATENCY, quantile=0.5),
     "p90": Series("p90", Role.LATENCY, quantile=0.9),
@@ -53,19 +53,20 @@ COLUMNS: dict[str, Series] = {
     "queue_depth": Series("queue_depth", Role.QUEUE_DEPTH),
     "operations_per_second": Series("operations_per_second", Role.RATE),
 }
-#: A row stands for as long as the next one is away, but for no more than so many usual distances: beyond that is a gap.
+#: A row lasts until the next one. Where the next one is further away than this many median distances, the row lasts one
+#: median distance, and a gap follows.
 GAP_DISTANCES = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`samples` in order of time; `window_seconds` is the usual distance between rows.
+    """Series and samples of a table, in order of time; `window_seconds` is the median distance between rows.
 
-    `below_zero` is how many values of each column were left out because they are negative. `measured` is how many
-    seconds of each sample were. `gaps` are rows that say that nothing was measured; `notices`, `limits` and `errors`
-    are what rows say besides. `warm_up_end` is the end of the first rows of phases that are not judged, None without.
-    `slowest` is how long an operation took at least and when it was over, where no row has it; `rate` is what was due
-    and what was completed, over the judged rows that say both, None where none does.
+    `below_zero` is the number of negative values of each column, which are left out. `measured` is the measured seconds
+    of each sample. `gaps` are the rows that mark a gap, as (start, end); `notices`, `limits` and `errors` come from the
+    other columns of rows. `warm_up_end` is the end of the leading rows of phases that are not judged, None without such
+    rows. `slowest` is the latency (at least) of the slowest operation and when it completed, where no row has it;
+    `rate` is the target and the achieved rate, over the judged rows that have both, None without such rows.
     """
 
     series: tuple[Series, ...]
@@ -84,7 +85,7 @@ class Table:
 
 @dataclass(slots=True)
 class Row:
-    """One row as it was read: text by column, numbers by column, its start."""
+    """One row as read: its start, its texts by column, its numbers by column."""
 
     at: float
     texts: dict[str, str]
@@ -92,7 +93,7 @@ class Row:
 
 
 def series_of_column(column: str) -> Series | None:
-    """Series of a column; None where it holds none."""
+    """Series of a column; None for a column that holds no series."""
     if column in COLUMNS:
         return COLUMNS[column]
     plain, _, quantile = column.rpartition(".")
@@ -157,7 +158,8 @@ def _asked_rate(
 
 
 def _values(series: Mapping[str, Series], numbers: Mapping[str, float]) -> dict[str, float]:
-    """A row's values by series. A latency of 0 beside a rate of 0 is how some write that nothing was completed."""
+    """A row's values by series name. A latency of 0 beside a rate of 0 is left out: some tables write it where no
+    operation completed."""
     nothing = any(one.role is Role.RATE and numbers.get(column) == 0 for column, one in series.items())
     return {
         one.name: numbers[column]
@@ -176,7 +178,7 @@ def _named(series: Series, operation: str | None) -> Series:
 
 
 def _order(series: Series) -> tuple[int, str, int]:
-    """The order in which a journal has its series: operations, the rate, all devices together, each of them."""
+    """Sort key for the order of series in a journal: operations, the rate, all devices together, each device."""
     if series.role is Role.LATENCY:
         return (0, series.operation or "", round(1e6 * (series.quantile or 0.0)))
     if series.role is Role.RATE:

@@ -6,7 +6,7 @@ from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
 from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 from cliffwatch.analysis.table import Table
 
-#: What the verdict on a run goes by besides, and no table holds; the second only one with a column `max`.
+#: Criteria of a run's verdict that a table does not hold; `_LONGEST` is one where the table has no column `max`.
 _NOT_HELD = ("whether the load reached the drive", "whether the client was the bottleneck")
 _LONGEST = "whether a single operation took 10 s or more"
 _NEVER_HELD = (
@@ -19,15 +19,15 @@ _NAMED = 5
 
 
 def not_judged(table: Table) -> str:
-    """Sentence on what the verdict leaves out."""
+    """Sentence on the criteria that the verdict on a table leaves out."""
     has_longest = table.slowest is not None or any(series.quantile == 1.0 for series in table.series)
     missing = (*_NOT_HELD, *(() if has_longest else (_LONGEST,)), *_NEVER_HELD)
     return f"Not judged, because a table does not hold it: {', '.join(missing)}."
 
 
 def evidence_of_table(table: Table, findings: tuple[FindingSummary, ...], client_limited: str) -> RunEvidence:
-    """The evidence of a load that ended with the table's last row. `findings` are those that degrade, `client_limited`
-    says which work the client did not ask for."""
+    """Evidence of a load that ended with the table's last row. `findings` are those that degrade it; `client_limited`
+    is the sentence on work that the client did not request."""
     return RunEvidence(
         load_end=LoadEnd.COMPLETED,
         coverage=_coverage(table, min([table.samples[0].start, *(start for start, _ in table.gaps)])),
@@ -62,7 +62,7 @@ def _coverage(table: Table, begin: float) -> Coverage:
 
 
 def _slowest(table: Table) -> tuple[float, float] | None:
-    """How long the slowest operation took at least, and when it was over; None where no row says so."""
+    """Latency (at least) of the slowest operation, and when it completed; None where it is not known."""
     longest = [series.name for series in table.series if series.quantile == 1.0]
     found = [(value, sample.end) for sample in table.samples for name in longest if (value := sample.values.get(name))]
     if table.slowest is not None:
@@ -71,7 +71,7 @@ def _slowest(table: Table) -> tuple[float, float] | None:
 
 
 def _unmeasured(table: Table) -> str:
-    """Why a table says nothing of a latency, or nothing at all; empty where one of its series can be judged."""
+    """Sentence on a table with too few latencies to judge; empty where one of its series can be judged."""
     judged = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
     most = max(sum(sample.values.get(name, 0.0) > 0 for sample in table.samples) for name in judged)
     if most >= WINDOWS_LEAST:

@@ -1,8 +1,8 @@
 """Verdict of a run: the rules that derive it from the evidence.
 
-`RULES` is the whole of it: one row per reason, the most severe verdict first. Every row that applies contributes its
-sentence; the first one that applies names the verdict. A run to which none applies passes; rows of `pass` are what its
-reader should know all the same.
+`RULES` lists them all: one row per reason, the most severe verdict first. Every row that applies contributes its
+sentence; the first one that applies names the verdict. A run to which no row applies passes; rows of `pass` do not
+change that, but their sentences are worth reading.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,20 +17,20 @@ from cliffwatch.base.units import format_length, format_rare_share, format_share
 from cliffwatch.model.run_state import Verdict, VerdictName
 from cliffwatch.model.target import WITHOUT_DRIVE
 
-#: Below this part of the time asked for, a run cannot pass.
+#: Below this part of the requested time, a run cannot pass.
 COVERAGE_MINIMUM = 0.99
 #: Above this part of the latencies lost to damage, the percentiles of the run cannot be stated.
 LOST_LATENCY_MAXIMUM = 0.01
-#: Findings of these kinds say that the run did not stay as healthy as it was; the worst kind first.
+#: Kinds of findings that degrade a run; the worst kind first.
 DEGRADING_KINDS = tuple(kind.value for kind in FindingKind if kind is not FindingKind.RECOVERY)
 
 
-#: The sentence that holds of the evidence, or None where the rule does not apply.
+#: Rule: returns the sentence for the evidence, or None where it does not apply.
 Rule = Callable[[RunEvidence], str | None]
 
 
 def judge(evidence: RunEvidence) -> Verdict:
-    """The verdict on a run."""
+    """Derive the verdict on a run from its evidence."""
     met = [(name, sentence) for name, rule in RULES if (sentence := rule(evidence)) is not None]
     reasons = tuple(sentence for _, sentence in met)
     if all(name is VerdictName.PASS for name, _ in met):
@@ -39,9 +39,10 @@ def judge(evidence: RunEvidence) -> Verdict:
 
 
 def degrades(finding: Finding, known: Mapping[str, Series]) -> bool:
-    """Whether the verdict takes a finding: what the client felt became worse, or a drive where no client was measured.
+    """Whether a finding degrades a run: a client's latency became worse, or a drive's where no client was measured.
 
-    Of a drive alone, with clients that did not feel it, a change degrades nothing. `known`: every series by name.
+    A stall or a shortfall degrades it unless the client caused it. A change of a drive alone, which the clients did not
+    feel, degrades nothing. `known`: every series by name.
     """
     if finding.undone is not None:
         return not finding.is_of_client
@@ -50,7 +51,7 @@ def degrades(finding: Finding, known: Mapping[str, Series]) -> bool:
 
 
 def stopped_after(load_seconds: float) -> str:
-    """Sentence on a run that a user stopped after so much of its load."""
+    """Sentence on a run that a user stopped after `load_seconds` of its load."""
     lasted = format_length(load_seconds)
     if lasted == "0 s":
         return "A user stopped the run before the load started."
@@ -78,7 +79,7 @@ def _no_window(evidence: RunEvidence) -> str | None:
     if evidence.coverage is None or evidence.windows or evidence.load_end in (None, LoadEnd.STOPPED):
         return None
     claim = f"No window was measured in the {format_length(evidence.coverage.asked_seconds)} of load requested"
-    # Where the load failed for good, that sentence has the message.
+    # Where the load failed permanently, the sentence on that has the message.
     return _with_message(claim, "" if evidence.load_end is LoadEnd.FAILED else evidence.message)
 
 
@@ -107,7 +108,7 @@ def _unmeasured(evidence: RunEvidence) -> str | None:
 
 
 def _coverage_low(evidence: RunEvidence) -> str | None:
-    """Low coverage of the judged part: a gap in the warm-up is shown and decides nothing."""
+    """Sentence on low coverage of the judged part; a gap in the warm-up is shown, but does not count."""
     coverage = evidence.judged or evidence.coverage
     if coverage is None or evidence.windows == 0 or coverage.ratio >= COVERAGE_MINIMUM:
         return None
@@ -147,7 +148,7 @@ def _no_drive(evidence: RunEvidence) -> str | None:
 
 
 def _has_no_drive_of_its_own(evidence: RunEvidence) -> bool:
-    """Whether the engine's bytes cannot be held against a drive's."""
+    """Whether the engine's bytes cannot be compared with a drive's."""
     return evidence.target_kind in WITHOUT_DRIVE or evidence.drives_elsewhere
 
 
@@ -216,7 +217,7 @@ def _limits_unjudged(evidence: RunEvidence) -> str | None:
 
 
 def _degraded(evidence: RunEvidence) -> str | None:
-    """The worst finding in full, since it is what the report opens with."""
+    """Sentence of the worst finding, in full, since the report opens with it, and the number of other findings."""
     found = [finding for finding in evidence.findings if finding.kind in DEGRADING_KINDS]
     if not found:
         return None
@@ -250,7 +251,8 @@ def _displaced(evidence: RunEvidence) -> str | None:
 
 
 def _rate_missed(evidence: RunEvidence) -> str | None:
-    """Far less was completed than was due, from the start: no window is slower than others, and no finding says so."""
+    """Sentence on far fewer operations than were due, from the start on: no window is slower than others, so that no
+    finding reports it."""
     return not_as_asked(evidence.rate) if evidence.rate and evidence.rate.ratio < SHORTFALL_RATIO else None
 
 
@@ -285,7 +287,7 @@ def _with_message(claim: str, message: str) -> str:
     return f"{claim}: {reported}." if reported else f"{claim}."
 
 
-#: Most severe first. docs/report.md holds the same thresholds for people.
+#: Most severe first. docs/report.md documents the same thresholds.
 RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.FAILED, _never_began),
     (VerdictName.FAILED, _load_failed),

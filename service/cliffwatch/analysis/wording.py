@@ -10,14 +10,14 @@ from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio, six_digits
 from cliffwatch.model.series_name import series_words
 
-#: The worst is named where it is so many times the level.
+#: The worst level is stated where it is at least this many times the level.
 WORST_REPORTED_FROM = 1.2
-#: Distances between spikes that differ by no more than this ratio are stated as one.
+#: Distances between spikes that differ by no more than this ratio are stated as their median.
 REGULAR_WITHIN = 1.5
 
 
 def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
-    """The other operations that changed with the finding's, as the end of its sentence; empty where there are none.
+    """Clause on the other operations that changed with a finding's, to end its sentence; empty where there are none.
 
     `known`: series by name, the finding's own among them.
     """
@@ -39,8 +39,8 @@ def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
 class Circumstances:
     """Further facts on a finding, known once the run is over: drive, layer, cause.
 
-    `elapsed` is when it was in the load, as it is to be read; `drive` the one that slowed down with its serial, empty
-    where none did.
+    `elapsed` is the time of the finding in the load, as text; `drive` is the drive that slowed down, with its serial,
+    empty where no drive did.
     """
 
     elapsed: str
@@ -117,7 +117,7 @@ def _undone(finding: Finding, undone: Undone) -> str:
 
 
 def details_of(finding: Finding) -> dict[str, Any]:
-    """Fields of stalls, shortfalls and rare spikes in documents, beside level and size. Unknown is absent."""
+    """Document fields of stalls, shortfalls and rare spikes, besides level and size; unknown values are absent."""
     details: dict[str, Any] = {}
     if finding.undone is not None:
         details["undone"] = _undone_detail(finding.undone)

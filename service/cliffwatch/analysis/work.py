@@ -9,7 +9,7 @@ from cliffwatch.analysis.thresholds import EASED_WINDOWS, TOGETHER_WINDOWS_OTHER
 def with_work(findings: Sequence[Finding], undone: Sequence[Finding], window_seconds: float) -> list[Finding]:
     """Findings of latencies, and the stalls and shortfalls that they do not account for, in order of onset.
 
-    Clients that wait for slower operations complete less; and one that waits through a stall has a latency that rose.
+    Clients that wait for slower operations complete fewer; a client that waits through a stall has a latency that rose.
     """
     slower = [finding for finding in findings if finding.kind is not FindingKind.RECOVERY]
     apart = [one for one in undone if not any(accounts_for(each, one, window_seconds) for each in slower)]
@@ -22,7 +22,8 @@ def not_asked_for(found: Iterable[tuple[Finding, str]]) -> str:
 
 
 def accounts_for(slower: Finding, undone: Finding, window_seconds: float) -> bool:
-    """Whether work was not done because it became slower, so that the latency's finding has it."""
+    """Whether a latency finding (`slower`) accounts for a stall or shortfall (`undone`): both began close together, or
+    the shortfall began while operations were slower."""
     windows = TOGETHER_WINDOWS_OTHERWISE if undone.kind is FindingKind.STALL else EASED_WINDOWS
     if abs(slower.onset - undone.onset) <= windows * window_seconds:
         return True

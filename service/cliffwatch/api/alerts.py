@@ -20,32 +20,32 @@ from cliffwatch.http.route import ApiRoute
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["alerts"])
 _LOG = logging.getLogger(__name__)
 _EPOCH = datetime.fromtimestamp(0, UTC)
-#: More than fit into the largest body that is taken.
+#: Maximum number of alerts: more than fit into the largest body that is accepted.
 _ALERTS_LIMIT = 5000
-#: Of an alert's summary, of its description, and of all of its labels together: what a journal keeps, in characters.
+#: Characters that a journal keeps of an alert's summary, of its description, and of all of its labels together.
 _TEXT_LIMIT, _LABELS_LIMIT = 4096, 8192
-#: The labels that say whose alert it is; they are kept before others.
+#: Labels that identify the alert and its run; they are kept before others.
 _NAMING = ("run_id", "alertname", "severity")
 
 
 class AlertBody(BaseModel):
-    """An alert as Alertmanager sends it. What is not named here is not looked at.
+    """An alert as Alertmanager sends it. Other fields are ignored.
 
-    Where there is no `fingerprint`, as before Alertmanager 0.19, the labels are what it is known again by.
+    Without a `fingerprint`, as before Alertmanager 0.19, an alert is identified by its labels.
     """
 
     status: Literal["firing", "resolved"]
     labels: dict[str, str]
     annotations: dict[str, str] = {}
     starts_at: Annotated[AwareDatetime, Field(alias="startsAt")]
-    #: The year 1 where it has not ended.
+    #: The year 1 if the alert has not ended.
     ends_at: Annotated[AwareDatetime | None, Field(alias="endsAt")] = None
     fingerprint: Annotated[str | None, Field(pattern=r"^[0-9A-Za-z]{1,64}$")] = None
 
     @field_validator("labels", "annotations")
     @classmethod
     def _make_storable(cls, texts: dict[str, str]) -> dict[str, str]:
-        """A bundle holds no NUL and no half of a character, and one such text must not keep other alerts out."""
+        """Replace NUL and lone surrogates, which a bundle cannot hold: one bad text must not block other alerts."""
         return {storable_text(name): storable_text(text) for name, text in texts.items()}
 
     def to_alert(self) -> Alert:
@@ -65,7 +65,7 @@ class AlertBody(BaseModel):
 class Notification(BaseModel):
     """The body of a webhook: version 4 is Alertmanager's, version 1 that of Grafana's own alerting.
 
-    What is no alert is refused by itself, and keeps none of the others out.
+    A malformed alert is refused alone; the others are accepted.
     """
 
     version: Literal["1", "4"]
@@ -76,10 +76,10 @@ class Notification(BaseModel):
 
 
 class AlertsTaken(BaseModel):
-    """What became of a notification: every alert is in the journals of its runs.
+    """Result of a notification, as numbers of alerts. The recorded ones are in the journals of their runs.
 
-    An alert that names no run counts once for each live run. `of_no_run` are those that no live run is concerned by;
-    `left_out` are those of runs that have 2,000 alerts already.
+    An alert that names no run counts once for each live run. `of_no_run` counts alerts that concern no live run;
+    `left_out` counts alerts of runs that have 2,000 alerts already.
     """
 
     received: int
@@ -91,8 +91,8 @@ class AlertsTaken(BaseModel):
 
 @router.post("/alerts")
 def take_alerts(notification: Notification, services: Context, caller: Operator) -> AlertsTaken:
-    """Take a notification; one that comes twice is recorded once. Of alerts that are malformed, the others are taken,
-    and the answer names the fields."""
+    """Accept a notification; if it comes twice, it is recorded once. Malformed alerts are refused, and the answer names
+    their fields; the other alerts are recorded."""
     if notification.truncated_alerts:
         _LOG.warning("Alertmanager left %d alerts out of a notification", notification.truncated_alerts)
     alerts = [alert for alert in notification.alerts if isinstance(alert, AlertBody)]

@@ -12,7 +12,7 @@ WORKER_JOB = "cliffwatch-worker"
 
 @router.get("/workers")
 def discover_workers(services: Context, caller: Reader) -> list[TargetGroup]:
-    """The metrics of the workers that live now."""
+    """Scrape targets: the metrics of all live workers."""
     return [
         TargetGroup(
             targets=[worker.address],
@@ -24,7 +24,7 @@ def discover_workers(services: Context, caller: Reader) -> list[TargetGroup]:
 
 @router.get("/targets")
 def discover_targets(services: Context, caller: Reader) -> list[TargetGroup]:
-    """What the workloads of live runs add. What several of them name is scraped once, as often as the fastest needs."""
+    """Scrape targets that the workloads of live runs name, each listed once, with the shortest interval."""
     return [
         TargetGroup(
             targets=[target.address],

@@ -1,4 +1,4 @@
-"""/drives: the block devices of the service's machine, their health, and what the safety gate says to each."""
+"""/drives: the block devices of the service's machine, their health, and the safety gate's objections to each."""
 
 from fastapi import APIRouter
 
@@ -12,6 +12,6 @@ router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["drives"])
 
 @router.get("/drives")
 def show_drives(services: Context, caller: Reader) -> Page[DriveBody]:
-    """All drives, on one page, by name."""
+    """All drives, on one page, sorted by name."""
     listed, _ = listed_drives(services)
     return Page(items=listed, next_page=None)

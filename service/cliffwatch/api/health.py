@@ -1,6 +1,7 @@
 """/healthz and /readyz: liveness and readiness of the service. No token is needed.
 
-Neither waits for the thread pool that serves other requests: a monitor would take a busy service for a dead one.
+Neither waits for the thread pool that serves other requests: otherwise a monitor would mistake a busy service for a
+dead one.
 """
 
 import os
@@ -16,41 +17,41 @@ from cliffwatch.http.context import Services, services_of
 from cliffwatch.http.problems import responses
 
 router = APIRouter(tags=["health"])
-#: A round of the reconciler takes milliseconds, and with a database that does not answer as long as that is waited for.
+#: A round of the reconciler takes milliseconds; with a database that does not answer, as long as the wait for it.
 LONGEST_ROUND_SECONDS = 60.0
-#: Less is no room: an event and a window are written at a time, and each begins a block of its own.
+#: With less free space the disk counts as full: an event and a window are written at a time, each in a new block.
 _LEAST_ROOM_BYTES = 64 * 1024
 #: Threads that query the database for readiness requests.
 _ASKING_LIMIT = 2
 
 
 class HealthBody(BaseModel):
-    """`ok`, always: otherwise the answer is a problem."""
+    """`status` is always `ok`: a fault is answered with a problem instead."""
 
     status: str = "ok"
 
 
 @router.get("/healthz")
 async def healthz() -> HealthBody:
-    """The process is there and answers."""
+    """Liveness: the process runs and answers."""
     return HealthBody()
 
 
 @router.get("/readyz", responses=responses(Code.NOT_READY))
 async def readyz(request: Request) -> HealthBody:
-    """The database can be written and is up to date, journals can be written, runs are looked after, and the scheduler
-    runs."""
+    """Readiness: the database can be written and is up to date, journals can be written, runs are reconciled, and the
+    scheduler runs."""
     services = services_of(request)
     state = request.app.state
     if not hasattr(state, "readiness_threads"):
-        # Here and not where this module is imported: it belongs to the loop that waits for it.
+        # Created here and not at import: a limiter belongs to the event loop that waits for it.
         state.readiness_threads = anyio.CapacityLimiter(_ASKING_LIMIT)
     await anyio.to_thread.run_sync(_require_ready, services, limiter=state.readiness_threads)
     return HealthBody()
 
 
 def _require_ready(services: Services) -> None:
-    """Raises Problem(not_ready)."""
+    """Check that the service is ready. Raises Problem(not_ready) with the first reason against it."""
     fault = services.database_monitor.fault()
     if fault is not None:
         raise Problem(Code.NOT_READY, fault)
@@ -70,7 +71,7 @@ def _require_ready(services: Services) -> None:
 
 
 def _is_full(directory: Path) -> bool:
-    """Whether no file can be made there any more, for want of blocks or of inodes."""
+    """Whether the file system of `directory` has no blocks or no inodes left for another file."""
     room = os.statvfs(directory)
     # A file system that makes inodes as they are needed counts none.
     return room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES or (room.f_files > 0 and room.f_favail == 0)

@@ -30,7 +30,7 @@ _EVENTS, _WINDOWS = "events:id", "windows:seq"
 _FINDINGS, _FINDINGS_KEY = "findings:at,run_id,event_id:descending", (float, str, int)
 WINDOW_LIMIT = 1000
 _NUMBER_LIMIT = 2**31 - 1
-#: A number with what stands around it.
+#: Estimated size of a number with its separators.
 _NUMBER_BYTES = 24
 
 
@@ -38,7 +38,7 @@ After = Annotated[int | None, Query(ge=0, le=_NUMBER_LIMIT)]
 
 
 class FindingBody(BaseModel):
-    """A finding; `name` is its kind and `event_id` the event that it is."""
+    """A finding; `name` is its kind and `event_id` the id of its event in the run's journal."""
 
     run_id: str
     event_id: int
@@ -51,7 +51,7 @@ class FindingBody(BaseModel):
 def list_events(
     run_id: RunId, services: Context, caller: Reader, after: After = None, limit: Limit = 100, page: PageToken = None
 ) -> Page[EventBody]:
-    """Events in the order in which they were written, behind the event `after`."""
+    """Events in the order in which they were written, starting after the event with the id `after`."""
     begin = _position(after, page, _EVENTS, 0)
     reader = JournalReader(directory_of(services, run_id))
     return page_within(
@@ -74,7 +74,7 @@ def list_windows(
     page: PageToken = None,
     histograms: Annotated[bool, Query(description="with the exact histograms, base64")] = False,
 ) -> Page[Window]:
-    """Windows in order, behind the window `after`."""
+    """Windows in order, starting after the window with the `seq` `after`."""
     begin = _position(after, page, _WINDOWS, -1)
     reader = JournalReader(directory_of(services, run_id))
 
@@ -124,7 +124,7 @@ def show_report(run_id: RunId, services: Context, caller: Reader) -> Response:
     response_class=Response,
 )
 def show_report_page(run_id: RunId, services: Context, caller: Reader) -> Response:
-    """The run's report as a page that needs nothing else."""
+    """The run's report as a self-contained HTML page."""
     return report_page(services, run_id)
 
 
@@ -140,19 +140,19 @@ def show_report_page(run_id: RunId, services: Context, caller: Reader) -> Respon
     response_class=Response,
 )
 def show_report_picture(run_id: RunId, services: Context, caller: Reader) -> Response:
-    """The run's report in one picture, drawn when it is first asked for."""
+    """The run's report as one picture, drawn when it is first requested."""
     return report_picture(services, run_id)
 
 
 def _size_bytes(window: JournalWindow, shown: Window) -> int:
-    """About so many bytes of an answer: its names and numbers, and its histograms."""
+    """Estimated bytes of a window in an answer: its names, numbers and histograms."""
     parts: list[Mapping[str, object]] = [window.counters, window.gauges, window.latency, *window.latency.values()]
     figures = sum(len(name) + _NUMBER_BYTES for part in parts for name in part)
     return len(window.phase) + figures + sum(map(len, (shown.histograms or {}).values()))
 
 
 def _position(after: int | None, page: str | None, sort: str, start: int) -> int:
-    """Behind which number to go on: a page token comes before `after`."""
+    """Number after which the list goes on: from the page token, else `after`, else `start`."""
     key = decode_page(page, sort, (int,))
     if key is not None:
         return int(key[0])

@@ -28,5 +28,5 @@ async def follow_run(
     caller: Reader,
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> EventSourceResponse:
-    """What has happened to a run and what happens to it, until it is over."""
+    """Past and new events and windows of a run, and its state, as a stream until the run is over."""
     return await live_stream(services, caller, run_id, last_event_id)

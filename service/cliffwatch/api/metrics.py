@@ -27,15 +27,15 @@ from cliffwatch.store.queries import (
 
 router = APIRouter(tags=["health"])
 _PREFIX = "cliffwatch_service_"
-#: The newest runs are exported one by one; the index knows the others.
+#: Number of newest runs that are exported one by one; the others are only in the index.
 NEWEST_RUNS = 100
-#: Of a sentence that is a label.
+#: Maximum length of a sentence that is a label.
 HEADLINE_CHARACTERS = 300
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(services: Context) -> Response:
-    """The service's metrics in the Prometheus text format, and what its process costs."""
+    """Metrics of the service and of its process, in the Prometheus text format."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(ServiceCollector(services))
@@ -43,7 +43,7 @@ def metrics(services: Context) -> Response:
 
 
 class ServiceCollector(Collector):
-    """One scrape."""
+    """Collector of the service's metrics for one scrape."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -13,7 +13,7 @@ router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["journals"])
 
 
 class ReportMade(BaseModel):
-    """What the report says. `is_provisional`: the run is not over, and its own report comes at its end."""
+    """The verdict of the report. `is_provisional`: the run is not over, and its final report is made at its end."""
 
     verdict: VerdictName
     reasons: list[str]
@@ -22,7 +22,7 @@ class ReportMade(BaseModel):
 
 @router.post("/runs/{run_id}/report", responses=responses(Code.NOT_FOUND))
 def make_run_report(run_id: RunId, services: Context, caller: Operator) -> ReportMade:
-    """Make the run's report anew of what its journal holds. A verdict that could not be found at its end is mended."""
+    """Make the run's report again from its journal. A verdict that could not be found at the run's end is corrected."""
     made = services.reports.make(run_id)
     verdict = made.verdict
     return ReportMade(verdict=verdict.name, reasons=list(verdict.reasons), is_provisional=made.is_provisional)

@@ -98,8 +98,8 @@ def show_run(run_id: RunId, services: Context, caller: Reader) -> Run:
 
 @router.get("/runs/{run_id}/request", responses=responses(Code.NOT_FOUND, Code.JOURNAL_UNREADABLE))
 def show_request(run_id: RunId, services: Context, caller: Reader) -> RunRequest:
-    """The request that makes a run again: its workload as it was, its targets and labels. What erases a drive has to
-    be confirmed anew."""
+    """The request that repeats a run: its workload as it was, its targets and labels. Erasing a drive must be confirmed
+    again."""
     return request_of(find_run(services, run_id))
 
 
@@ -110,27 +110,27 @@ def show_differences(
     caller: Reader,
     other: Annotated[str, Query(pattern=NAME_PATTERN, description="id of the run to compare it with")],
 ) -> Differences:
-    """What differs between two runs: all of their results, and of workload, targets and environment what is not the
-    same. `second` is of the other run; null is a value that a run does not have."""
+    """Differences between two runs: all of their results, and the values of workload, targets and environment that are
+    not the same. `second` is the value of the other run; null is a value that a run does not have."""
     return differences_of(find_run(services, run_id), find_run(services, other))
 
 
 @router.patch("/runs/{run_id}", responses=responses(Code.NOT_FOUND, Code.JOURNAL_UNREADABLE))
 def annotate_run(run_id: RunId, change: AnnotationsChange, services: Context, caller: Operator) -> Run:
-    """Change a run's labels and its note, and pin it or not. What is left out stays, and a label that is null goes."""
+    """Change a run's labels and its note, and pin it or not. Omitted fields stay; a label set to null is removed."""
     services.library.annotate(run_id, change, caller.name)
     return _shown(services, run_id)
 
 
 @router.delete("/runs/{run_id}", status_code=204, responses=responses(Code.NOT_FOUND, Code.WRONG_STATE, Code.CONFLICT))
 def delete_run(run_id: RunId, services: Context, caller: Operator) -> None:
-    """Delete a finished run with its journal, reports and telemetry. One that is pinned is not deleted."""
+    """Delete a finished run with its journal, reports and telemetry. A pinned run is not deleted."""
     services.library.delete(run_id)
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, responses=responses(Code.NOT_FOUND, Code.WRONG_STATE))
 def stop_run(run_id: RunId, services: Context, caller: Operator, request: StopRequest | None = None) -> Run:
-    """Stop a run: one that waits ends at once, another finishes its window and makes its report."""
+    """Stop a run: a queued run ends at once, any other finishes its window and makes its report."""
     row = services.runs.stop(run_id, force=request is not None and request.force)
     return run_resource(row, services.clock.wall())
 

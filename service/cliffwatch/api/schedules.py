@@ -65,7 +65,7 @@ def delete_schedule(schedule_id: ShortId, services: Context, caller: Operator) -
 def list_firings(
     schedule_id: ShortId, services: Context, caller: Reader, limit: Limit = 50, page: PageToken = None
 ) -> Page[Firing]:
-    """What came of a schedule's fire times, newest first."""
+    """Outcomes of a schedule's fire times, newest first."""
     after = decode_page(page, _FIRINGS, _FIRINGS_KEY)
     with services.database.snapshot() as session:
         row_of(session, schedule_id)

@@ -23,7 +23,7 @@ ScopeLabel = Literal["read", "operate", "admin"]
 
 
 class TokenRequest(Strict):
-    """A new token: whose it is or what for, and what it allows."""
+    """A new token: its name (its user or purpose) and its scope."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}$")]
     scope: ScopeLabel
@@ -70,7 +70,7 @@ def list_tokens(services: Context, caller: Admin, limit: Limit = 50, page: PageT
 
 @router.delete("/tokens/{token_id}", status_code=204, responses=responses(Code.NOT_FOUND, Code.CONFLICT))
 def delete_token(token_id: ShortId, services: Context, caller: Admin) -> None:
-    """Revoke a token at once and for good. The last one of scope admin stays."""
+    """Revoke a token at once and for good. The last token of scope admin cannot be revoked."""
     services.tokens.revoke(token_id)
 
 

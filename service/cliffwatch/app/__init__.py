@@ -1,4 +1,4 @@
 """Use cases of the service: runs, reports, workloads, schedules, tokens, drives, alerts, reconciliation of the index.
 
-Every entry point, such as the API or a page, calls these; it decides and changes nothing by itself.
+Entry points, such as the API and the pages, call these modules; they make no decisions and no changes themselves.
 """

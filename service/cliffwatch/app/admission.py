@@ -1,4 +1,4 @@
-"""Admit a new run: its journal is in place, durably, and in the index, or the run is withdrawn."""
+"""Admit a new run: make its journal durable and index it, or withdraw the run."""
 
 import logging
 import secrets
@@ -14,22 +14,24 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.store.database import Database
 
 _LOG = logging.getLogger(__name__)
-#: Longer than a request waits for the database.
+#: Timeout for the lock of a run id: longer than a request waits for the database.
 _TURN_SECONDS = 15.0
 
 
 class RunTurns:
-    """A lock for each run id: one request at a time creates a run of it. While the lock is held, whether the run exists
-    is undecided: a journal under its name may still be withdrawn."""
+    """Locks by run id: only one request at a time creates the run with that id.
+
+    While a lock is held, it is undecided whether the run exists: its journal may still be withdrawn.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        #: How many have or want each id, and who has it.
+        #: Lock of each run id, and the number of requests that hold it or wait for it.
         self._turns: dict[str, tuple[threading.Lock, int]] = {}
 
     @contextmanager
     def of(self, run_id: str) -> Iterator[None]:
-        """Lock of a run id. Raises Problem(not_ready) when others hold it for too long."""
+        """Hold the lock of a run id. Raises Problem(not_ready) when other requests hold it for too long."""
         with self._guard:
             lock, count = self._turns.get(run_id, (threading.Lock(), 0))
             self._turns[run_id] = lock, count + 1
@@ -49,9 +51,9 @@ class RunTurns:
 
 
 def admit(database: Database, directory: Path) -> None:
-    """Index a run whose journal was just put into its place; what cannot be indexed does not stay there.
+    """Index a run whose journal was just renamed into place; remove the journal if that fails.
 
-    To be called in the turn of its id (`RunTurns`) in which it was put there.
+    The caller must have held the lock of the run id (`RunTurns`) since it put the journal in place.
     """
     try:
         durable.sync_directory(directory.parent)
@@ -63,9 +65,10 @@ def admit(database: Database, directory: Path) -> None:
 
 
 def _withdraw(directory: Path) -> None:
-    """Withdraw a run that was not accepted. The reconciler has not seen it: it takes runs from the index.
+    """Remove the journal of a run that was not accepted. The reconciler has not seen the run: it reads the index.
 
-    It goes in one step, so that nothing is left of it under its name, nor is it back after a power cut.
+    The directory is first renamed and the rename is synced, so that nothing remains under the run's name, and nothing
+    reappears there after a power cut.
     """
     aside = directory.with_name(f"{UNFINISHED_PREFIX}refused-{secrets.token_hex(4)}")
     try:
@@ -79,13 +82,14 @@ def _withdraw(directory: Path) -> None:
 def take_in(database: Database, runs_directory: Path) -> IndexReport:
     """Index the journals that are not in the index.
 
-    They count from now on, and the process that placed one may have been killed before it synced the journal's name.
+    The directory is synced first: the process that placed a journal may have been killed before it synced the journal's
+    name.
     """
     if runs_directory.is_dir():
         try:
             durable.sync_directory(runs_directory)
         except OSError as error:
-            # Nothing of it counts, then; the runs that are known go on.
+            # Then none of its journals is indexed; runs that are in the index already go on.
             _LOG.error("%s cannot be synced, so no runs are looked for in it: %s", runs_directory, error)
             return IndexReport()
     with database.session() as session:

@@ -1,9 +1,9 @@
 """Alert intake: append alerts to the journals of the runs that they are about.
 
-An alert that names a run belongs to that run; one that names none, such as that an exporter is down, to every run that
-is live at the moment. What a journal has already is not written again: Alertmanager repeats itself, and a
-notification whose answer was lost comes twice. Where a journal cannot be written now, on a disk that is full for
-instance, the notification is refused, and Alertmanager sends it again.
+An alert that names a run belongs to that run. An alert without a run, for example on an exporter that is down, belongs
+to every run that is live at the moment. An alert that a journal has already is not written again: Alertmanager repeats
+notifications, and sends one twice if the response was lost. Where a journal cannot be written, for example because its
+disk is full, the notification is refused, and Alertmanager sends it again.
 """
 
 import threading
@@ -19,20 +19,20 @@ from cliffwatch.model.run_state import RunState
 from cliffwatch.store.database import Database
 from cliffwatch.store.queries import has_known_words, unfinished_runs
 
-#: Always firing: that it arrives proves that alerts arrive. It is no event of any run.
+#: Alert that always fires: its arrival proves that alerts are delivered. It is recorded in no run.
 WATCHDOG = "CliffwatchWatchdog"
 INFORMATION = "info"
 FIRING, RESOLVED = "firing", "resolved"
-#: Alerts that begin in one run and are recorded; of each of them, its end too. More say nothing that these do not, and
+#: Maximum number of alerts that are recorded in one run, each with its resolution. More of them add no information, and
 #: a client that may send alerts must not be able to fill the disk of the journals.
 RUN_LIMIT = 2_000
 LIMITED = "alerts_limited"
-#: Alerts of no run that are remembered at most, and for how long when nothing is heard of them: Alertmanager repeats
-#: one that fires every four hours.
+#: Limits for alerts without a run that are kept in memory: their number, and the time since the last notification.
+#: Alertmanager repeats a firing alert every four hours.
 STANDING_LIMIT = 200
 STANDING_SECONDS = 5 * 3600.0
 
-#: What a repetition has in common with the first: fingerprint, start and status.
+#: Key that repeated notifications of an alert have in common: fingerprint, start and status.
 Key = tuple[str, float, str]
 
 
@@ -55,7 +55,7 @@ class Alert:
         return self.labels.get("run_id")
 
     def event(self, at: float) -> Event:
-        """The journal's line, `at` being when it was taken."""
+        """Event of the alert for a journal; `at` is the time of its receipt."""
         return Event(
             at,
             EventType.ALERT,
@@ -75,9 +75,9 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """Result of a notification, counted in alerts times runs; `of_no_run` is counted in alerts.
+    """Counts of a notification's alerts: one for each alert and run; in `of_no_run`, one for each alert.
 
-    `left_out`: the run has as many alerts as are recorded of one.
+    `left_out`: the run has RUN_LIMIT alerts already.
     """
 
     recorded: int = 0
@@ -95,7 +95,7 @@ class Recorded:
 
 
 class AlertIntake:
-    """Takes notifications, and counts them for the service's metrics."""
+    """Receiver of alert notifications: records them in journals, and counts them for the service's metrics."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -103,14 +103,14 @@ class AlertIntake:
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(("recorded", "repeated", "left_out", "of_no_run"), 0)
         self._watchdog_at: float | None = None
-        #: Alerts of no run, by fingerprint, with the time of their last notification: those that fire, and those that
-        #: are over, which one of several Alertmanagers may not have heard.
+        #: Alerts without a run, by fingerprint, with the time of their last notification. Resolved ones are included:
+        #: one of several Alertmanagers may still report such an alert as firing.
         self._standing: dict[str, tuple[float, Alert]] = {}
 
     def take(self, alerts: Sequence[Alert]) -> IntakeResult:
         """Record a notification: every alert is in the journals of its runs when this returns.
 
-        Raises Problem(not_ready) where one of them cannot be written; it is in the others then.
+        Raises Problem(not_ready) where a journal cannot be written; the other journals have the alerts then.
         """
         now = self._clock.wall()
         self._remember(alerts, now)
@@ -142,12 +142,12 @@ class AlertIntake:
         return result
 
     def figures(self) -> tuple[dict[str, int], float | None]:
-        """Counts since the service began by what became of the alerts, and when the watchdog was last heard."""
+        """Numbers of alerts by result since the service started, and time of the last watchdog alert, if any."""
         with self._lock:
             return dict(self._counts), self._watchdog_at
 
     def standing(self) -> list[Alert]:
-        """The alerts of no run that fire, as far as this process heard of them; the newest first."""
+        """Firing alerts without a run that this process received within STANDING_SECONDS, newest first."""
         oldest = self._clock.wall() - STANDING_SECONDS
         with self._lock:
             known = [alert for heard, alert in self._standing.values() if heard >= oldest and alert.status == FIRING]
@@ -174,10 +174,10 @@ class AlertIntake:
 
 
 def record(directory: Path, events: Sequence[Event]) -> Recorded | None:
-    """Append alert events that the journal does not have, and a note when the first one is left out.
+    """Append the alert events that the journal does not have yet, and a note when the first alert is left out.
 
-    A run that has finished takes none, which is None. Raises OSError when the journal cannot be written,
-    Problem(journal_unreadable) when it is not there.
+    Returns None, and appends nothing, when the run has finished. Raises OSError when the journal cannot be written,
+    Problem(journal_unreadable) when it is missing.
     """
     over, left_out, noted = False, 0, 0
     if not (directory / files.EVENTS).exists():
@@ -208,13 +208,13 @@ def _age(alert: Alert) -> tuple[float, bool]:
 
 
 def _is_known(key: Key, known: set[Key]) -> bool:
-    """Whether a journal has it, or has that it is over."""
+    """Whether a journal has this event of an alert already, or the alert's resolution."""
     fingerprint, start, _ = key
     return key in known or (fingerprint, start, RESOLVED) in known
 
 
 def _within_limit(known: set[Key], fresh: dict[Key, Event]) -> list[Event]:
-    """New alerts that a run has room for; a resolution whose start is recorded always has."""
+    """New alert events within RUN_LIMIT; the resolution of a recorded alert is always included."""
     begun = {(fingerprint, start) for fingerprint, start, _ in known}
     taken = []
     for (fingerprint, start, _), event in fresh.items():

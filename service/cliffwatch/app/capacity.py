@@ -1,10 +1,10 @@
-"""Limit of concurrent runs by the machine's memory, which each run's worker and engine need."""
+"""Limit of concurrent runs by the machine's memory, since each run needs a worker and an engine."""
 
 import os
 
-#: What a run's worker and engine need, its report included, and a multiple of what they need as a rule.
+#: Memory for a run's worker, engine and report: a multiple of what they usually need.
 _RUN_BYTES = 512 * 1024**2
-#: Lower bound of the limit: enough for what is tried on a small machine.
+#: Lower bound of the limit, so that a small machine can run trials.
 _LEAST = 4
 
 
@@ -14,5 +14,5 @@ def memory_bytes() -> int:
 
 
 def active_limit() -> int:
-    """Limit of concurrent runs; further ones wait, however free their targets are."""
+    """Limit of concurrent runs; further runs wait, even if their targets are free."""
     return max(_LEAST, memory_bytes() // _RUN_BYTES)

@@ -1,4 +1,4 @@
-"""What differs between two runs: their results, workloads, targets and environments, value by value."""
+"""Compare two runs value by value: results, workloads, targets and environments."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,14 @@ from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import RunRow
 
 _FIGURES = TypeAdapter(RunFigures)
-#: Of facts.json: what the order says, what is said twice, and what is no value.
+#: Keys of facts.json that are not compared: values that order.json has, duplicates, and what is no value of the
+#: environment.
 _LEFT_OUT = frozenset({"version", "target", "device", "warnings"})
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value of both runs by its place, such as `load.rate` or `drives.0.firmware`; None where a run has none."""
+    """A value of both runs by its dotted path, such as `load.rate` or `drives.0.firmware`; None where one has none."""
 
     place: str
     first: str | None
@@ -31,9 +32,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Two runs beside each other. `result` has every figure, equal ones too; the others what differs only.
+    """Comparison of two runs. `result` has every figure, also equal ones; the other lists have only values that differ.
 
-    `faults` says what could not be read, so that nothing is taken for equal which was not compared.
+    `faults` names the documents that could not be read, since their values were not compared.
     """
 
     result: list[Difference]
@@ -53,7 +54,7 @@ class _Side:
 
 
 def differences_of(first: RunRow, second: RunRow) -> Differences:
-    """Reads both journals' orders and facts."""
+    """Compare two runs by their rows in the index, and by order.json and facts.json of their journals."""
     one, other = _side_of(first), _side_of(second)
     return Differences(
         result=_beside(one.result, other.result),
@@ -89,12 +90,12 @@ def _side_of(row: RunRow) -> _Side:
 
 
 def _result_of(row: RunRow) -> dict[str, str]:
-    """The figures in words, as the list of runs has them."""
+    """Figures of a run by name, formatted as in the list of runs."""
     words = {"verdict": row.verdict or row.state}
     try:
         figures = _FIGURES.validate_python(row.figures)
     except ValidationError:
-        # There are none before the report is made, and damaged ones are none.
+        # There are no figures before the report is made, and damaged ones count as none.
         return words
     name = figures.latency or "latency"
     onset = figures.onset
@@ -110,7 +111,7 @@ def _result_of(row: RunRow) -> dict[str, str]:
 
 
 def _values(document: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Each value that is no mapping, by its dotted place. A list of plain values is one."""
+    """Dotted path and text of each value that is no mapping. A list of plain values counts as one value."""
     if isinstance(document, Mapping):
         for name, value in document.items():
             yield from _values(value, f"{place}.{name}" if place else str(name))

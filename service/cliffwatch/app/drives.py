@@ -12,8 +12,10 @@ from cliffwatch.telemetry.prometheus import QueryFailed
 
 @dataclass(frozen=True, slots=True)
 class ExaminedDrive:
-    """A whole block device. `names` are what a target may name it and no other by, `objections` the reasons not to
-    overwrite it; `health` is None where none is known."""
+    """A whole block device with the reasons not to overwrite it (`objections`).
+
+    `names` are names by which a target can identify it and no other drive; `health` is None where it is unknown.
+    """
 
     drive: Drive
     names: tuple[str, ...]
@@ -23,14 +25,14 @@ class ExaminedDrive:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedDrives:
-    """All drives by name. `without_health` is why the health of none is known, if so."""
+    """All drives, in order of their names. `without_health` is the reason if the health of all is unknown."""
 
     drives: tuple[ExaminedDrive, ...]
     without_health: str | None
 
 
 def examined_drives(source: DriveSource, now: float, questions: Questions) -> ExaminedDrives:
-    """Look at every drive of the machine, and ask Prometheus for its health."""
+    """Examine every drive of the machine, and query Prometheus for its health."""
     try:
         known, reason = drive_health(source, now), None
     except QueryFailed as error:

@@ -1,6 +1,6 @@
-"""Finished runs with a hung process: it was killed, and waits in the kernel for a drive.
+"""Finished runs with a hung process: it was killed, but waits in the kernel for a drive.
 
-What the process had begun to write may still reach the target, and another run on that target would hang too.
+A write that the process had begun may still reach the target, and another run on that target would hang too.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Index over journals: their contents as database tables that can be queried. The journals are authoritative.
 
-`index_run` reads what a journal gained since it was last read, so that it costs the same at hour 36 as at hour 1. A
-database that was lost is made again by `rebuild`, from the same reading; schedules and tokens are in no journal and
-stay as they are.
+`index_run` reads only what was appended to a journal since the last call, so that it costs the same at hour 36 as at
+hour 1. `rebuild` recreates a lost database by the same reading; schedules and tokens are in no journal and stay as they
+are.
 """
 
 import logging
@@ -35,21 +35,21 @@ from cliffwatch.store.models import FindingRow, RunRow
 from cliffwatch.store.queries import has_known_words, is_readable, is_target
 
 _LOG = logging.getLogger(__name__)
-#: Directories whose names begin so, of runs that are only being made or imported, are no journals yet.
+#: Name prefix of directories that are no journals yet: of runs that are being created or imported.
 UNFINISHED_PREFIX = "."
-#: Of findings of one kind, series and onset, so many, the newest, are restated; more are in no journal of a worker's.
+#: Findings of one kind, series and onset: only this many, the newest, are updated; no worker records more.
 _ALIKE_LIMIT = 8
-#: So much of the events is looked at for the last one that was read.
+#: How many bytes before the indexed offset are read to find the last indexed event.
 _LONGEST_LINE_BYTES = 1 << 16
-#: What carries the findings of a run as its report has them: what ends it, and what gives it its verdict later.
+#: Events that hold the findings of a run's report: the end of the run, and a verdict that was determined later.
 _FINAL_EVENTS = ((EventType.STATE, RunState.FINISHED.value), (EventType.NOTE, MENDED_NOTE))
 
 
 @dataclass(slots=True)
 class IndexReport:
-    """Result of indexing a directory of journals: how many were indexed, and by run what could not be read.
+    """Result of indexing a directory of journals: how many were indexed, and messages on unreadable parts by run.
 
-    `refused` are the runs of which nothing could be read.
+    `refused` has the runs that could not be indexed at all.
     """
 
     indexed: int = 0
@@ -58,9 +58,9 @@ class IndexReport:
 
 
 def index_run(session: Session, directory: Path, faults: list[JournalFault] | None = None) -> RunRow:
-    """Bring a run's row (and its findings) up to what its journal says now; the caller's transaction commits it.
+    """Update a run's row and its findings from its journal, and return the row; the caller's transaction commits it.
 
-    Damaged events are skipped and added to `faults`. Raises Problem(journal_unreadable) when the order or the state
+    Damaged events are skipped and added to `faults`. Raises Problem(journal_unreadable) when order.json or the state
     cannot be read at all.
     """
     reader = JournalReader(directory)
@@ -93,7 +93,7 @@ def index_run(session: Session, directory: Path, faults: list[JournalFault] | No
 
 
 def index_report(session: Session, directory: Path) -> RunRow:
-    """Index a run whose report was made again: its figures are then those of the new report."""
+    """Index a run whose report was made again, so that the row has the figures of the new report."""
     row = index_run(session, directory)
     if row.state == RunState.FINISHED.value:
         _read_figures(row, JournalReader(directory))
@@ -102,11 +102,11 @@ def index_report(session: Session, directory: Path) -> RunRow:
 
 
 def index_missing(session: Session, runs_directory: Path) -> IndexReport:
-    """Index the journals that have no row yet: those of a service that was killed between the two.
+    """Index the journals that have no row yet, for example because the service was killed before it indexed them.
 
-    Also those of finished runs without figures, of an earlier version or whose report was made later; and anew those
-    whose row cannot be read, was made of events that a power cut took, or is of a journal in another place, as after
-    the state directory was moved or copied.
+    Finished runs without figures are indexed too: of an earlier version, or with a report that was made later. A row is
+    made anew if it cannot be read, was made of events that a power cut removed, or belongs to a journal in another
+    place, as after the state directory was moved or copied.
     """
     has_all = or_(RunRow.state != RunState.FINISHED.value, RunRow.figures.is_not(None))
     columns = (RunRow.id, RunRow.target, RunRow.directory, RunRow.events_offset_bytes)
@@ -125,16 +125,16 @@ def index_missing(session: Session, runs_directory: Path) -> IndexReport:
 
 
 def rebuild(session: Session, runs_directory: Path) -> IndexReport:
-    """Make runs, findings and the workload versions that runs used again from the journals, in one transaction.
+    """Recreate runs, findings and the workload versions that runs used from the journals, in one transaction.
 
-    A journal that cannot be read keeps the row that it has, if it has one: it may be readable again tomorrow.
+    A journal that cannot be read keeps its row, if it has one: it may be readable again later.
 
-    Workload versions that no run used are in no journal: those that are there stay, unless a journal says that their
-    number belongs to another document; then they become newer versions.
+    Workload versions that no run used are in no journal and are kept. If a journal has another document for the number
+    of such a version, the stored document becomes a newer version.
     """
     paths = journals_in(runs_directory)
     names = [path.name for path in paths]
-    # A run that was accepted since has its journal by now: that comes before its row.
+    # A run that was accepted meanwhile has a journal already: the journal is made before the row.
     others = session.scalars(select(RunRow.id).where(RunRow.id.not_in(names)))
     gone = [run_id for run_id in others if not (runs_directory / run_id).is_dir()]
     session.execute(delete(FindingRow).where(FindingRow.run_id.in_(gone)))
@@ -148,7 +148,7 @@ def rebuild(session: Session, runs_directory: Path) -> IndexReport:
 
 
 def journals_in(runs_directory: Path) -> list[Path]:
-    """The journals below a directory, without those that are only being made."""
+    """The journals below a directory, without those that are still being created."""
     if not runs_directory.is_dir():
         return []
     return sorted(
@@ -157,7 +157,7 @@ def journals_in(runs_directory: Path) -> list[Path]:
 
 
 def _index_all(session: Session, paths: list[Path], anew: Collection[str]) -> IndexReport:
-    """`anew`: the runs of which what a row said before does not count, unless the journal cannot be read."""
+    """Index journals. `anew`: runs whose rows are deleted and made again, unless the journal cannot be read."""
     report = IndexReport()
     for path in paths:
         faults: list[JournalFault] = []
@@ -175,7 +175,7 @@ def _index_all(session: Session, paths: list[Path], anew: Collection[str]) -> In
         except OperationalError:
             raise  # It is the database that fails, not this journal.
         except Exception as error:
-            # Whatever a journal holds: one that cannot be read keeps no other from being indexed, nor a start.
+            # An unreadable journal, whatever is in it, must not prevent the indexing of others, nor a start.
             _LOG.debug("the journal of run %s cannot be indexed", path.name, exc_info=True)
             report.refused.add(path.name)
             report.faults.setdefault(path.name, []).append(f"it cannot be indexed: {error!r:.500}")
@@ -198,7 +198,7 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
         id=order.run_id,
         directory=str(directory),
         workload_name=order.workload.name,
-        # Versions are counted by each service for itself.
+        # Each service numbers its versions by itself.
         workload_version=submission.workload_version if imported_at is None else None,
         engine=order.workload.engine,
         target=targets_text(order.parts.values()),
@@ -236,7 +236,7 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
 
 
 def _read_figures(row: RunRow, reader: JournalReader) -> None:
-    """Leaves a run without a report, or with one that cannot be read, without figures."""
+    """Set a run's figures from its report; without a readable report they are not changed."""
     if not (reader.directory / files.REPORT_JSON).exists():
         return
     try:
@@ -254,7 +254,7 @@ def _imported_at(reader: JournalReader) -> float | None:
     try:
         return datetime.fromisoformat(str(reader.document(files.IMPORTED).get("at"))).timestamp()
     except (Problem, ValueError):
-        # Whatever the file says: its purpose is to mark the run as not this service's own.
+        # Whatever the file holds: its presence marks the run as not this service's own.
         return (reader.directory / files.IMPORTED).stat().st_mtime
 
 
@@ -275,7 +275,7 @@ def _fold(
         if (annotations := annotations_of(event)) is not None:
             row.labels, row.note, row.pinned = annotations.labels, annotations.note or None, annotations.pinned
         for detail in _restated(event):
-            # Read once: a journal may restate as many as it has, and all that while the transaction keeps others out.
+            # Read once: a journal may update any number of findings, and the transaction blocks others meanwhile.
             findings = findings or _Findings.of(session, row.id)
             findings.update(detail)
         row.events_offset_bytes, row.last_event_id = stored.offset_bytes, stored.id
@@ -284,7 +284,7 @@ def _fold(
 
 
 def _restated(event: Event) -> list[dict[str, Any]]:
-    """Update of earlier findings that an event holds."""
+    """Updates of earlier findings that an event holds."""
     if event.type is EventType.NOTE and event.name in (UPDATED_NOTE, ENDED_NOTE):
         return [event.detail]
     if (event.type, event.name) not in _FINAL_EVENTS:
@@ -294,7 +294,7 @@ def _restated(event: Event) -> list[dict[str, Any]]:
 
 
 class _Findings:
-    """The rows of a run's findings, by what names them."""
+    """Rows of a run's findings, by kind, series and onset."""
 
     def __init__(self) -> None:
         self._rows: dict[FindingKey, deque[FindingRow]] = {}
@@ -313,7 +313,7 @@ class _Findings:
             self._rows.setdefault(key, deque(maxlen=_ALIKE_LIMIT)).append(row)
 
     def update(self, detail: dict[str, Any]) -> None:
-        """The finding as the journal has it by now. A journal that was made elsewhere may name none that there is."""
+        """Update the rows of a finding. A journal that was made elsewhere may name a finding that does not exist."""
         key = key_in(detail)
         if key is None:
             return
@@ -360,15 +360,15 @@ def _status_in(row: RunRow) -> RunStatus:
 
 
 def _is_shorter(directory: Path, offset_bytes: int) -> bool:
-    """Whether the events end before the offset indexed so far, so that they are not the same events."""
+    """Whether the events end before the offset indexed so far, so that they are not the indexed ones."""
     path = directory / files.EVENTS
     return path.exists() and path.stat().st_size < offset_bytes
 
 
 def _are_others(directory: Path, offset_bytes: int) -> bool:
-    """Whether the events up to that offset are not the ones that were indexed.
+    """Whether the events up to `offset_bytes` are no longer the indexed ones: no readable event ends there.
 
-    What was read before it was synced may be gone after a power cut, or be something else.
+    Events that were read before they were synced may be lost or different after a power cut.
     """
     begin = max(0, offset_bytes - _LONGEST_LINE_BYTES)
     try:

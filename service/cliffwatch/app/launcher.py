@@ -1,6 +1,7 @@
-"""Start a run's worker, check whether it lives, and stop it.
+"""Start a run's worker, check whether it is alive, and stop it.
 
-A worker is alive for as long as it holds the lock of its journal; its pid in the heartbeat serves only to signal it.
+A worker is alive while it holds the lock of its journal; its pid in the heartbeat serves to signal it, and to check it
+where the lock file was removed.
 """
 
 import secrets
@@ -43,21 +44,21 @@ def worker_is_alive(directory: Path) -> bool:
     lock = directory / files.WORKER_LOCK
     if lock.exists():
         return locks.is_held(lock)
-    # One that was removed is still held by the worker, and nothing shows it.
+    # A worker still holds a lock file that was removed, and the lock cannot be seen.
     heartbeat = Heartbeat.read(directory)
     return heartbeat is not None and heartbeat.worker.is_alive() and not heartbeat.worker.is_killed()
 
 
 def metrics_port_of(directory: Path) -> int | None:
-    """Metrics port of the run's last worker; None where it has none, or none was started."""
+    """Metrics port of the run's last worker; None where the worker has none, or no worker was started."""
     heartbeat = Heartbeat.read(directory)
     return None if heartbeat is None else heartbeat.metrics_port
 
 
 def request_stop(directory: Path, force: bool) -> None:
-    """Ask a run to stop: gracefully, or (`force`) by killing its worker and engine; the report is made either way.
+    """Stop a run: gracefully, or (`force`) by killing its worker and engine; the report is made either way.
 
-    Raises Problem: wrong_state when the run is past stopping, not_ready when a frozen worker holds its journal.
+    Raises Problem: wrong_state when the run can no longer be stopped, not_ready when a frozen worker holds its journal.
     """
     status = status_of(stored.event for stored in JournalReader(directory).events())
     if status is None or status.state is not RunState.STOPPING:
@@ -83,9 +84,10 @@ def _enter_stopping(directory: Path, force: bool) -> None:
 
 
 def kill_worker(directory: Path, reason: str) -> None:
-    """Kill a run's worker and engine, and wait until the worker is gone.
+    """Kill a run's worker and engine, and wait a few seconds until the worker is gone.
 
-    One that waits in the kernel for a drive may never be: another worker gets its place, which makes the report.
+    A worker that waits in the kernel for a drive may never end: its lock is removed, so that another worker can make
+    the report.
     """
     heartbeat = Heartbeat.read(directory)
     if heartbeat is None:
@@ -94,19 +96,19 @@ def kill_worker(directory: Path, reason: str) -> None:
     noted = _append_unless_held(log, note)
     heartbeat.worker.send(signal.SIGKILL)
     deadline = time.monotonic() + _SETTLE_SECONDS
-    # The lock goes with the last of its threads, which may be a moment after the process counts as dead.
+    # The lock ends with the last thread of the process, maybe a moment after the process counts as dead.
     while (heartbeat.worker.is_alive() or worker_is_alive(directory)) and time.monotonic() < deadline:
         time.sleep(0.01)
     kill_orphans(directory)
     if not noted:
         log.append(note)
     if heartbeat.worker.is_killed():
-        # A lock cannot be taken from a process; the next worker makes its own.
+        # A lock cannot be taken from a process; the next worker makes a lock file of its own.
         (directory / files.WORKER_LOCK).unlink(missing_ok=True)
 
 
 def _append_unless_held(log: EventLog, event: Event) -> bool:
-    """False where the file's lock is held: by the very worker that is to be killed, if it was frozen at it."""
+    """Append an event. False where the file's lock is held, for example by a frozen worker that is to be killed."""
     try:
         log.append(event)
     except TimeoutError:
@@ -115,7 +117,7 @@ def _append_unless_held(log: EventLog, event: Event) -> bool:
 
 
 def kill_orphans(directory: Path) -> None:
-    """Kill the parts and engines that a dead worker's heartbeat names, should they have survived their worker."""
+    """Kill the parts and engines in a dead worker's heartbeat that survived the worker."""
     heartbeat = Heartbeat.read(directory)
     for process in (*heartbeat.parts, *heartbeat.engines) if heartbeat is not None else ():
         process.send(signal.SIGKILL)

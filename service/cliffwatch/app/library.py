@@ -1,7 +1,7 @@
-"""The runs that are kept: annotate one, delete one, and delete what is older than the retention.
+"""Library of runs: annotate a run, delete a run, and delete runs that are older than the retention.
 
-A journal is deleted in one step, by a rename; what a service that was killed had begun to delete is deleted at the next
-start. Only finished runs are deleted, and none that is pinned.
+A journal is deleted in one step, by a rename; a deletion that was interrupted is finished at the next start. Only
+finished runs are deleted, and none that is pinned.
 """
 
 import logging
@@ -31,12 +31,12 @@ from cliffwatch.store.queries import require_run
 
 _LOG = logging.getLogger(__name__)
 _DELETED_PREFIX = f"{UNFINISHED_PREFIX}deleted-"
-#: The retention is counted in hours and days.
+#: Period of the check for old runs: the retention is hours or days.
 _PERIOD_SECONDS = 60.0
 
 
 class RunLibrary:
-    """Finished runs, as far as they are changed or deleted."""
+    """Annotation and deletion of runs."""
 
     def __init__(self, settings: Settings, database: Database, clock: Clock, turns: RunTurns) -> None:
         self._runs_directory = settings.runs_directory
@@ -47,7 +47,7 @@ class RunLibrary:
         self._rounds = Rounds("retention", _PERIOD_SECONDS, self.expire, "old runs could not be deleted")
 
     def start(self) -> None:
-        """Finish deletions of a service that was killed, and delete runs that become too old from now on."""
+        """Finish interrupted deletions of an earlier service, and begin to delete runs that become too old."""
         for path in self._runs_directory.glob(f"{_DELETED_PREFIX}*"):
             run_id = path.name.removeprefix(_DELETED_PREFIX).rpartition("-")[0]
             if not (self._runs_directory / run_id).exists():
@@ -60,8 +60,8 @@ class RunLibrary:
         self._rounds.stop()
 
     def annotate(self, run_id: str, change: AnnotationsChange, by: str) -> RunRow:
-        """Change a run's annotations: its row as it is then. Raises Problem: bad_request, journal_unreadable."""
-        # Not while it is deleted: a pin that was accepted holds.
+        """Change a run's annotations; returns its updated row. Raises Problem: bad_request, journal_unreadable."""
+        # Not during a deletion: a run whose pin was accepted must not be deleted.
         with self._turns.of(run_id):
             with self._database.snapshot() as session:
                 row = require_run(session, run_id)
@@ -70,7 +70,7 @@ class RunLibrary:
 
             def decide(events: list[Event]) -> list[Event]:
                 after = change.applied_to(annotations_in(events))
-                # The index has more than the journal where a line of it was damaged since.
+                # The index has more than the journal if an annotation's line in the journal was damaged since.
                 return [] if after == annotations_in(events) == shown else [annotated(after, by, self._clock.wall())]
 
             if not (directory / files.EVENTS).exists():
@@ -80,14 +80,16 @@ class RunLibrary:
                 return index_run(session, directory)
 
     def delete(self, run_id: str) -> None:
-        """Delete a run: its journal, its reports and its telemetry. Raises Problem(wrong_state) for one that is not
-        over, or is pinned; then it is as it was."""
+        """Delete a run: its journal, its reports and its telemetry.
+
+        Raises Problem(wrong_state), and changes nothing, if the run has not finished, has a hung process or is pinned.
+        """
         with self._turns.of(run_id):
             with self._database.snapshot() as session:
                 row = require_run(session, run_id)
             directory = Path(row.directory)
             aside = self._runs_directory / f"{_DELETED_PREFIX}{run_id}-{secrets.token_hex(4)}"
-            # A journal that is not there was taken away by hand.
+            # A missing journal was removed by hand.
             if directory.exists():
                 _require_deletable(row)
                 directory.rename(aside)
@@ -108,7 +110,7 @@ class RunLibrary:
                 session.delete(row)
 
     def expire(self) -> None:
-        """Delete runs that have been over, or here, for longer than the retention."""
+        """Delete runs that finished, or were imported, longer ago than the retention, and are not pinned."""
         if self._retention_seconds is None:
             return
         here_since = func.coalesce(RunRow.imported_at, RunRow.finished_at)
@@ -126,12 +128,15 @@ class RunLibrary:
 
 
 def _require_deletable(row: RunRow) -> None:
-    """Raises Problem(wrong_state). What the journal cannot say any more, the index says as it was."""
+    """Check that a run may be deleted. Raises Problem(wrong_state).
+
+    Where the journal is unreadable, the run's row in the index decides.
+    """
     run_id, directory = row.id, Path(row.directory)
     is_pinned = row.pinned
     try:
         state = status_in(directory).state
-        # The line that pinned it may be damaged: one of the two is enough.
+        # The journal's line of the pin may be damaged: a pin in the journal or in the index is enough.
         is_pinned = is_pinned or annotations_in(stored.event for stored in JournalReader(directory).events()).pinned
     except (Problem, OSError):
         state = RunState(row.state)
@@ -147,7 +152,7 @@ def _require_deletable(row: RunRow) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove what no run is any more; the next start tries again."""
+    """Remove the directory of a deleted run; after a failure the next start tries again."""
     try:
         shutil.rmtree(path)
     except OSError as error:

@@ -9,10 +9,10 @@ from cliffwatch.telemetry.prometheus import QueryFailed
 
 
 def notes_on_limits(workload: Workload, drives: Sequence[str], source: DriveSource, now: float) -> list[str]:
-    """Notes on limits that cannot be judged: each makes the run `invalid`, otherwise known only at its end.
+    """Notes on limits that cannot be judged: each makes the run `invalid`, which otherwise shows only at its end.
 
-    Prometheus is asked, at `now` in seconds since the epoch, where there is such a limit and a drive. `drives` are
-    those that are watched, by the names that their source gives them.
+    Prometheus is queried, at `now` in seconds since the epoch, if there is such a limit and a drive. `drives` are the
+    watched drives, by their names in `source`.
     """
     limits = [text for text in workload.limits if parse_limit(text).subject is LimitSubject.AMPLIFICATION]
     if not limits:

@@ -9,13 +9,16 @@ from cliffwatch.journal.events import MARKED
 from cliffwatch.journal.state import status_of
 from cliffwatch.store.models import RunRow
 
-#: Of a run: beyond so many, what is left says little of it.
+#: Maximum number of marks in a run: with more, the unmarked rest says little of the run.
 MARKS_LIMIT = 100
 
 
 def mark_run(row: RunRow, mark: Mark, by: str, now: float) -> None:
-    """Append the mark. Raises Problem: bad_request for a span that lies before the load, wrong_state before it began,
-    conflict for a run that has too many."""
+    """Append a mark to a run's journal.
+
+    Raises Problem: bad_request for a span before the load, wrong_state before the load began, conflict for a run with
+    MARKS_LIMIT marks, journal_unreadable without events.jsonl.
+    """
     directory = Path(row.directory)
 
     def decide(events: list[Event]) -> list[Event]:

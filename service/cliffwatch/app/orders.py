@@ -1,4 +1,4 @@
-"""Read a run's order from its journal (order.json)."""
+"""Read the request that a run was made from, in its journal (order.json)."""
 
 from pydantic import ValidationError
 
@@ -9,7 +9,7 @@ from cliffwatch.model.order import RunOrder
 
 
 def read_order(reader: JournalReader) -> RunOrder:
-    """Read a run's order. Raises Problem(journal_unreadable)."""
+    """Read a journal's order.json. Raises Problem(journal_unreadable)."""
     path = reader.directory / files.ORDER
     try:
         order = RunOrder.model_validate(reader.document(files.ORDER))

@@ -1,8 +1,8 @@
 """Reconcile the index with journals and workers.
 
-Once a second: read what journals gained, start the runs whose target is free, give interrupted runs a new worker, and
-force those that overstay their grace. Everything it needs is in the journals, so a service that was killed goes on
-where it stood, and a worker never notices.
+Once a second: index new events of journals, start queued runs whose target is free, start a new worker for interrupted
+runs, and kill workers that exceed the grace period of a stop. All state is in the journals, so a service that was
+killed continues after a restart, and workers are not affected.
 """
 
 import logging
@@ -41,9 +41,9 @@ from cliffwatch.store.queries import unfinished_runs
 _LOG = logging.getLogger(__name__)
 _LOG_LINE_CHARACTERS = 300
 PERIOD_SECONDS = 1.0
-#: A worker may take so long from its start until it holds the journal's lock.
+#: Maximum time from a worker's start until it holds the journal's lock.
 START_GRACE_SECONDS = 15.0
-#: On top of the workload's own grace, for the report of what there is.
+#: Time for the report, in addition to the workload's own grace period.
 FORCE_MARGIN_SECONDS = 30.0
 
 
@@ -57,13 +57,13 @@ class LiveRun:
 
 
 class Reconciler:
-    """The service's background thread."""
+    """Background thread that reconciles the index with journals and workers."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
-        #: Killed, or about to exit, when another one took their place.
+        #: Workers that were killed, or were about to exit, when another worker replaced them.
         self._replaced: list[subprocess.Popen[bytes]] = []
         self._troubles: dict[str, str] = {}
         self._waiting: set[str] = set()
@@ -79,11 +79,11 @@ class Reconciler:
         self._rounds.stop()
 
     def busy_seconds(self) -> float:
-        """Duration of the tick in progress so far; 0 between two."""
+        """Duration of the tick in progress so far; 0 between ticks."""
         return self._rounds.busy_seconds()
 
     def tick(self) -> None:
-        """Process every run once. A run that fails does not keep the others from being processed."""
+        """Process every unfinished run once. A failure of one run does not affect the others."""
         with self._database.session() as session:
             runs = [LiveRun(row.id, Path(row.directory), row.target_key) for row in unfinished_runs(session)]
         busy: list[str] = []
@@ -99,12 +99,12 @@ class Reconciler:
             if room > 0 and not any(targets_overlap(run.target_key, key) for key in busy):
                 self._guarded(run, self._begin_on_free_target)
                 room -= 1
-            # A later run that needs a part of this run's target waits behind it.
+            # A later run that needs a part of this run's target waits for this run.
             busy.append(run.target_key)
         self._reap({run.run_id for run in runs})
 
     def _guarded(self, run: LiveRun, act: Callable[[LiveRun], RunState]) -> RunState | None:
-        """Process one run so that its failure does not keep the others from being processed."""
+        """Process one run and return its state; a failure is logged, so that the others are still processed."""
         try:
             state = act(run)
             with self._database.session() as session:
@@ -116,7 +116,7 @@ class Reconciler:
         return state
 
     def _log_failure(self, run: LiveRun, error: Exception) -> None:
-        """Log a failure once, and not each second while it lasts: the log may be on the disk that is full."""
+        """Log a failure once, not each second while it lasts: the log may be on the disk that is full."""
         trouble = f"{type(error).__name__}: {error}"
         if self._troubles.get(run.run_id) != trouble:
             self._troubles[run.run_id] = trouble
@@ -130,7 +130,7 @@ class Reconciler:
             return status.state
         if status.state in ACTIVE and self._worker_lives(run, status):
             return self._limit_stop(run, status)
-        # What was read of its events before they were damaged is no longer there for a worker to begin with.
+        # Without a readable state in the journal, which may be damaged since it was read, no worker can begin.
         if status_of(self._events(run)) is None:
             return self._end_unknown(run)
         launcher.kill_orphans(run.directory)
@@ -141,7 +141,7 @@ class Reconciler:
         return self._resume(run, status)
 
     def _begin_on_free_target(self, run: LiveRun) -> RunState:
-        """Begin a queued run, unless a process of one that is over hangs on its target; that is said once."""
+        """Start a queued run, unless a hung process of a finished run is on its target; the wait is noted once."""
         with self._database.session() as session:
             hung = hung_runs(session, run.target_key)
         if not hung:
@@ -161,7 +161,7 @@ class Reconciler:
         return RunState.STARTING
 
     def _resume(self, run: LiveRun, status: RunStatus) -> RunState:
-        """Give an interrupted run a new worker when it is time for that, or end it when none could do anything."""
+        """Start a new worker for an interrupted run after its pause, or give the run up when workers keep dying."""
         windows = self._windows(run)
         losses = losses_of(self._events(run), windows)
         if losses.is_exhausted(self._seen.seconds(run.run_id, "losses", (windows, losses.ended))):
@@ -172,8 +172,11 @@ class Reconciler:
         return self._begin(run)
 
     def _give_up(self, run: LiveRun, losses: Losses) -> RunState:
-        """The load is over; one more worker removes the files and makes the report. When not even that succeeds, the
-        run ends without, and says how it is made."""
+        """End the load of a run, and start one more worker that removes the files and makes the report.
+
+        If the workers die after the end of the load too, the run finishes without a report; its reason names the
+        command that makes one.
+        """
         if not losses.ended:
             said = last_line_of(launcher.log_of(run.directory))[:_LOG_LINE_CHARACTERS] or "nothing"
             message = (
@@ -218,9 +221,10 @@ class Reconciler:
         return status
 
     def _end_unknown(self, run: LiveRun) -> RunState:
-        """State of a run whose events have none: running if its worker lives, else the run is finished unanalysed.
+        """State of a run whose events have no state: running if its worker lives, else finished as unanalysed.
 
-        What has the place of the events and is no file is moved aside. Raises ValueError where there is no journal.
+        Anything in the place of events.jsonl that is no file is moved aside. Raises ValueError where there is no
+        journal.
         """
         if not (run.directory / files.ORDER).is_file():
             raise ValueError(f"{run.directory} holds no order")
@@ -242,7 +246,7 @@ class Reconciler:
         return change_state(EventLog(run.directory), to, self._clock.wall(), detail)
 
     def _reap(self, live: Container[str]) -> None:
-        """Collect the workers of runs that are over: one writes so before it ends, and may be seen in between."""
+        """Forget finished runs, and their workers once these end: a worker records the end before it exits."""
         self._followers = {run_id: each for run_id, each in self._followers.items() if run_id in live}
         self._seen.keep_only(live)
         self._waiting = {run_id for run_id in self._waiting if run_id in live}
@@ -253,7 +257,7 @@ class Reconciler:
         self._replaced = [worker for worker in self._replaced if worker.poll() is None]
 
     def _windows(self, run: LiveRun) -> int:
-        """Windows in the journal; -1 while that is unknown."""
+        """Number of windows in the journal; -1 where it cannot be read."""
         try:
             last = JournalReader(run.directory).last_window()
         except OSError:
@@ -267,7 +271,7 @@ def _is_killed(pid: int) -> bool:
 
 
 def _why_it_died(directory: Path, since: float) -> str:
-    """Message that a worker died, with the last line that its log has since `since`."""
+    """Message that a worker died, with the last line of its log if that was written to since `since`."""
     log = launcher.log_of(directory)
     try:
         is_new = log.stat().st_mtime >= since

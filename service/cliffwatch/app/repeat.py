@@ -1,4 +1,4 @@
-"""The request that makes a run again."""
+"""Make the request that repeats a run."""
 
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from cliffwatch.store.models import RunRow
 
 
 def request_of(row: RunRow) -> RunRequest:
-    """The request of a run's workload, targets and labels, as they are now. Raises Problem(journal_unreadable).
+    """The request that repeats a run: its workload, targets, drives and present labels.
 
-    A workload that came with the request, or with an imported run, comes with this one. What erases a drive has to be
-    confirmed anew.
+    A workload that came with the request, or with an imported run, is included as a document; a stored one is named by
+    its version. The erasure of a drive has to be confirmed again. Raises Problem(journal_unreadable).
     """
     reader = JournalReader(Path(row.directory))
     order = read_order(reader)

@@ -22,7 +22,7 @@ from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import require_run
 
-#: So many may wait for their report to be made, and for their picture: each holds one of the threads that answer all.
+#: Maximum number of requests that wait for a report to be made, and for a picture: each occupies a request thread.
 WAITING_LIMIT = 4
 
 
@@ -35,7 +35,7 @@ class _Turns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Take a turn. Raises Problem(not_ready) where there are enough."""
+        """Hold one of the free places. Raises Problem(not_ready) where none is free."""
         if not self._free.acquire(blocking=False):
             raise Problem(Code.NOT_READY, f"{WAITING_LIMIT} {self._what} are asked for at the moment; try again")
         try:
@@ -46,7 +46,7 @@ class _Turns:
 
 @dataclass(frozen=True, slots=True)
 class MadeReport:
-    """Summary of a report. `is_provisional`: the run is not over, and its own report comes at its end."""
+    """Result of making a report. `is_provisional`: the run is not over, and its final report comes at its end."""
 
     verdict: Verdict
     is_provisional: bool
@@ -54,7 +54,7 @@ class MadeReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportService:
-    """Reports beside the journals. `cache` is the directory for what need not be kept."""
+    """Reports in the journals' directories. `cache` is a directory for files that need not be kept."""
 
     cache: Path
     database: Database
@@ -63,7 +63,7 @@ class ReportService:
     _drawing: _Turns = field(default_factory=lambda: _Turns("pictures"), init=False)
 
     def make(self, run_id: str) -> MadeReport:
-        """Make the report anew of what the journal holds, and mend a verdict that could not be found at the end.
+        """Make a run's report again from its journal, and set the verdict if it could not be determined at the end.
 
         Raises Problem: not_found, not_ready, journal_unreadable, journal_unwritable, internal.
         """
@@ -71,9 +71,9 @@ class ReportService:
         directory, is_over = Path(row.directory), _is_over(row)
         place = directory if is_over else provisional_directory(directory)
         _require_windows(directory, place)
-        # It takes a processor, and more memory than all else: not as often at once as people ask.
+        # A report takes a processor and more memory than anything else: only one at a time.
         with self._making.take(), one_at_a_time(self.cache / "reports"):
-            # It may be deleted while others are made, and while this one is.
+            # The run may be deleted while other reports are made, and while its own is.
             if directory.is_dir():
                 place.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
                 made = make_report(directory, place)
@@ -89,7 +89,10 @@ class ReportService:
         return MadeReport(made.conclusion.verdict, is_provisional=not is_over)
 
     def read(self, run_id: str, name: str) -> bytes:
-        """One of the report's files, by its name. Raises Problem: not_found, report_not_ready, journal_unreadable."""
+        """Content of a file of the report, by its name.
+
+        Raises Problem: not_found, report_not_ready, journal_unreadable.
+        """
         path = _place_of_report(self._row(run_id)) / name
         try:
             return read_regular(path)
@@ -118,7 +121,7 @@ def _is_over(row: RunRow) -> bool:
 
 
 def _require_windows(directory: Path, place: Path) -> None:
-    """Refuse to replace a report whose windows are gone from the journal. Raises Problem(journal_unreadable)."""
+    """Refuse to replace a report if windows.jsonl is gone from the journal. Raises Problem(journal_unreadable)."""
     windows, report = directory / files.WINDOWS, place / files.REPORT_JSON
     if windows.is_file() or not report.is_file():
         return

@@ -18,9 +18,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def restore_workloads(session: Session, paths: list[Path]) -> dict[str, str]:
-    """Give every workload version that an indexed run names the document that the run was made from.
+    """Store, for every workload version that an indexed run names, the document that the run was made from.
 
-    Returns what is wrong with the journals that do not say it, by run.
+    Returns a message for each journal from which the workload cannot be restored, by run.
     """
     faults: dict[str, str] = {}
     known = {(row.name, row.version): row for row in session.scalars(select(WorkloadRow))}

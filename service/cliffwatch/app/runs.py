@@ -1,7 +1,7 @@
 """Run service: plan, submit and stop runs.
 
-A run exists once its journal does. The journal is made under another name and renamed when it is whole, so a refusal,
-and a crash at any moment, leaves either a run or nothing.
+A run exists once its journal does. The journal is made under another name and renamed when it is complete, so that a
+refusal, or a crash at any moment, leaves either the whole run or nothing.
 """
 
 import logging
@@ -52,15 +52,15 @@ from cliffwatch.store.queries import require_run, unfinished_runs
 from cliffwatch.store.workloads import require_workload
 
 _LOG = logging.getLogger(__name__)
-#: How long a stop that is written down waits for the database, before it is answered without.
+#: How long a stop that is in the journal waits for the database, before it is answered without it.
 _INDEX_PATIENCE_SECONDS = 0.5
-#: Journals that are only being made begin so, and a start of the service removes them.
+#: Name prefix of journals that are being created; unfinished ones are removed when the service starts.
 _PENDING_PREFIX = f"{UNFINISHED_PREFIX}new-"
-#: A made-up run id is the workload's name, cut to this, and 21 characters more; 63 are allowed.
+#: A generated run id is the workload's name, cut to this length, and 21 characters more; 63 are allowed.
 _NAME_IN_ID = 42
-#: What the worker of another run on the same target causes. That run will end, and this one waits for it.
+#: Objections caused by the worker of another run on the same target: this run waits until that run ends.
 _CAUSED_BY_RUN = frozenset({"in_use"})
-#: Each run that waits is looked at again and again.
+#: Maximum number of queued runs: the reconciler checks each of them every second.
 QUEUED_LIMIT = 200
 _SCHEDULE_PATIENCE_SECONDS = 600.0
 
@@ -79,7 +79,7 @@ class RunPlan:
 
 
 class RunService:
-    """The use cases. `request_stop` has a run's worker stop (gracefully, or by force where that is True)."""
+    """Plan, submit and stop runs. `request_stop` stops a run's worker: gracefully, or by force (True)."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class RunService:
             shutil.rmtree(path)
 
     def plan(self, request: RunRequest, run_id: str | None = None, patience_seconds: float = 0.0) -> RunPlan:
-        """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
+        """Plan a run without writing anything. Raises Problem when the request is wrong; objections are in the plan."""
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
         elsewhere, parts = self._planner.plan(request, workload, run_id, patience_seconds)
@@ -134,17 +134,17 @@ class RunService:
         schedule_id: str | None = None,
         confirmed_blocks: str | None = None,
     ) -> tuple[str, bool]:
-        """Queue a run: its id, and whether it is new. Raises Problem, and then nothing is left behind.
+        """Queue a run; returns its id, and whether it is new. Raises Problem, and then nothing is left behind.
 
-        `confirmed_blocks`: what its drive was made of when its erasure was confirmed, if that was not just now.
+        `confirmed_blocks`: composition of the run's drive when its erasure was confirmed, if that was earlier than now.
 
-        With a `run_id` of the caller's choice the same request may be repeated and makes one run; another request with
+        With a `run_id` of the caller's choice, the same request may be repeated and makes one run; another request with
         that id is a conflict.
         """
         if run_id is not None and self._exists_for(run_id, request):
             return run_id, False
         self._require_place()
-        # Schedules that are due at once wait for one another; no client waits for their answers.
+        # Schedules that are due at once wait for one another: no client waits for their answers.
         plan = self.plan(request, run_id, _SCHEDULE_PATIENCE_SECONDS if schedule_id is not None else 0.0)
         require_clear([*plan.objections, *_changes(plan.parts[0].examination, confirmed_blocks)])
         order = RunOrder(
@@ -160,10 +160,10 @@ class RunService:
         return plan.run_id, self._begin(order, plan.submission, request)
 
     def stop(self, run_id: str, force: bool) -> RunRow:
-        """Stop a run: at once when it only waits, else through its worker; gives its row as it is then.
+        """Stop a run, at once while it is queued, else through its worker; returns its updated row.
 
-        The request goes into the journal, and the database follows when it can: a run can be stopped while the
-        database is locked. Raises Problem(wrong_state) when it is late.
+        The request is written to the journal first, and to the database when that is possible: a run can be stopped
+        while the database is locked. Raises Problem(wrong_state) when the run can no longer be stopped.
         """
         with self._database.snapshot() as session:
             row = require_run(session, run_id)
@@ -199,8 +199,11 @@ class RunService:
         return workload, version, _replaced(original, workload) if version is not None else {}
 
     def waits_for(self, row: RunRow) -> list[str]:
-        """Runs that a queued run waits for: earlier ones that have or want its target; else those with a process that
-        hangs there; else those under way, if the machine takes no more."""
+        """Ids of the runs that a queued run waits for.
+
+        These are earlier unfinished runs on its target; else finished runs with a hung process there; else the runs
+        under way, if the machine's limit of concurrent runs is reached.
+        """
         if row.state != RunState.QUEUED.value:
             return []
         with self._database.snapshot() as session:
@@ -218,7 +221,7 @@ class RunService:
             raise Problem(Code.CONFLICT, detail)
 
     def _run_on(self, target_key: str) -> str | None:
-        """A run that a worker executes on the same target."""
+        """Id of a run that a worker executes on the same target."""
         with self._database.snapshot() as session:
             for row in unfinished_runs(session):
                 if row.state in ACTIVE and targets_overlap(row.target_key, target_key):
@@ -230,7 +233,7 @@ class RunService:
         return f"{workload.name[:_NAME_IN_ID]}-{stamp}-{secrets.token_hex(2)}"
 
     def _exists_for(self, run_id: str, request: RunRequest) -> bool:
-        """Whether the run is there already, made by the same request. Raises Problem(conflict) when by another one."""
+        """Whether the run exists already, from the same request. Raises Problem(conflict) if it is from another one."""
         with self._database.snapshot() as session:
             row = session.get(RunRow, run_id)
         directory = self._runs_directory / run_id
@@ -241,7 +244,8 @@ class RunService:
                 row = self._placed(run_id)
         if row is None:
             return False
-        # The process that made it may have been killed, or its sync may have failed, before its name was durable.
+        # The process that made the journal may have been killed, or its sync may have failed, before the name was
+        # durable.
         durable.sync_directory(Path(row.directory).parent)
         if row.request_digest != request.digest:
             fault = FieldFault("run_id", "use another id, or repeat the request that created this run")
@@ -251,10 +255,10 @@ class RunService:
         return True
 
     def _placed(self, run_id: str) -> RunRow | None:
-        """Index the run's journal, if there is one, and return its row. To be called in the turn of its id. The row of
-        a run that was withdrawn before it began is deleted.
+        """Index the run's journal, if there is one, and return its row; else delete the row of a run that never began.
 
-        Raises Problem(journal_unreadable) where a run was begun whose journal is gone.
+        The caller holds the lock of the run id. Raises Problem(journal_unreadable) if the run began and its journal is
+        gone.
         """
         directory = self._runs_directory / run_id
         with self._database.session() as session:
@@ -271,7 +275,7 @@ class RunService:
         return None
 
     def _begin(self, order: RunOrder, submission: Submission, request: RunRequest) -> bool:
-        """Make the journal and index it; False when the same run was begun by another caller in the meantime."""
+        """Make the journal and index it; False if another caller created the same run in the meantime."""
         pending = self._runs_directory / f"{_PENDING_PREFIX}{order.run_id}-{secrets.token_hex(4)}"
         directory, is_placed = self._runs_directory / order.run_id, False
         try:
@@ -338,7 +342,7 @@ def _said_of(target: str, said: Any) -> Any:
 
 
 def _shared(parts: Sequence[TargetPlan]) -> list[Objection]:
-    """Objection: two targets of one run are on one drive, so that neither latency is its own."""
+    """Objections to targets of one run that are on one drive: they would disturb each other's latencies."""
     found = []
     for one, other in combinations((part.examination for part in parts), 2):
         if targets_overlap(one.target_key, other.target_key):
@@ -367,7 +371,7 @@ def _submission(
 
 
 def _changes(examination: Examination, confirmed_blocks: str | None) -> list[Objection]:
-    """Objection: the drive is not the one whose erasure was confirmed."""
+    """Objection to a drive that is not the one whose erasure was confirmed."""
     present = examination.blocks or ""
     if confirmed_blocks is None or is_same_device(confirmed_blocks, present):
         return []

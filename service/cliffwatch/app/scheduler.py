@@ -1,9 +1,9 @@
-"""Scheduler: queue runs when schedules are due. APScheduler wakes it up; the schedules table says what is due.
+"""Scheduler: queue runs when schedules are due. APScheduler is only the timer; the schedules table has the due times.
 
-A fire time is settled in the table first (its row in schedule_firings exists from then on), then the run is queued and
-the row says so. A service that is killed in between leaves a failed firing, never an unrecorded one. What came due
-while no service ran is recorded as missed and not run late; so is what comes due while the run that the schedule queued
-before still waits for its target, or a schedule that is too fast would fill the queue.
+A fire time is first recorded in schedule_firings, then the run is queued and the row is updated. A service that is
+killed in between leaves a failed firing, never an unrecorded one. Fire times that pass while no service runs are
+recorded as missed and not run late. So are fire times that pass while the run queued before by the same schedule still
+waits for its target: otherwise a schedule that is too fast would fill the queue.
 """
 
 import logging
@@ -34,24 +34,24 @@ from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 
 _LOG = logging.getLogger(__name__)
 QUEUED, MISSED, FAILED = "queued", "missed", "failed"
-#: Missed fire times that are recorded one by one; the last such row says how many more there were.
+#: Missed fire times that are recorded one by one; the last such row has the number of further ones.
 MISSED_LISTED = 100
-#: So many are counted at most.
+#: Maximum number of missed fire times that are counted.
 _MISSED_COUNTED = 10_000
-#: Of a schedule's fire times that came to nothing, so many are kept; those that queued a run all are.
+#: Number of firings without a run that are kept of a schedule; firings that queued a run are all kept.
 FRUITLESS_KEPT = 1000
-#: So often, with such pauses, a step is tried that the database does not let in: for minutes, with its own patience. A
-#: backup holds SQLite's for one or two; what is overdue by then is recorded as missed.
+#: Attempts of a database step, and the pause between them: minutes in all, with the database's own patience. A backup
+#: blocks SQLite for one or two; fire times that are overdue by then are recorded as missed.
 _ATTEMPTS, _PAUSE_SECONDS = 60, 0.5
 _T = TypeVar("_T")
-#: What reading a damaged row may raise.
+#: Exceptions from reading a damaged row.
 _UNREADABLE = (Problem, ValueError, TypeError, OverflowError)
-#: What is said of a run that was queued for a schedule of before a drive was examined when it is confirmed.
+#: Detail of a firing whose schedule was stored by a version that did not examine the drive at its confirmation.
 HELD_TO_NAME = (
     "the drive was held to its name only: what it was made of when its erasure was confirmed was not stored; give the "
     "schedule its target again"
 )
-#: (request, who asked, schedule, what its drive was made of when that was confirmed) → run id.
+#: (request, requester, schedule id, composition of the drive when its erasure was confirmed) → run id.
 Submit = Callable[[RunRequest, str, str, str | None], str]
 
 
@@ -66,7 +66,10 @@ class _Due:
 
 
 class Scheduler:
-    """The service's schedules. One at a time: `start` takes the lock, and every firing makes sure it still holds."""
+    """Timer of the service's schedules.
+
+    Only one scheduler is active: `start` takes a lock, and every firing checks that it is still held.
+    """
 
     def __init__(
         self, database: Database, clock: Clock, lock: SchedulerLock, misfire_grace_seconds: float, submit: Submit
@@ -89,7 +92,7 @@ class Scheduler:
         return bool(self._scheduler.running) and self._lock.is_held()
 
     def start(self) -> None:
-        """Record what was missed and begin. Raises Problem(conflict) when another scheduler has the lock."""
+        """Record missed fire times and start. Raises Problem(conflict) when another scheduler has the lock."""
         self._lock.acquire()
         now = self._clock.wall()
         with self._database.snapshot() as session:
@@ -119,7 +122,7 @@ class Scheduler:
         self._lock.release()
 
     def refresh(self, schedule_id: str) -> None:
-        """Take a schedule as the table has it now: new, changed, disabled, gone, or such that it cannot be read."""
+        """Reload a schedule from the table: a new, changed, disabled, deleted or unreadable one."""
         with self._database.snapshot() as session:
             row = session.get(ScheduleRow, schedule_id)
         if row is None or not row.enabled or row.next_fire_at is None:
@@ -144,9 +147,9 @@ class Scheduler:
             self._scheduler.remove_job(schedule_id)
 
     def fire(self, schedule_id: str) -> None:
-        """Act on what is due of a schedule now; what is overdue by more than the grace is recorded as missed.
+        """Queue the run of a schedule that is due; fire times overdue by more than the grace count as missed.
 
-        A database that is locked or away is waited for. Raises one of DATABASE_ERRORS when that lasts.
+        Retries while the database is locked or unreachable. Raises one of DATABASE_ERRORS when that lasts.
         """
         if not self._lock.is_held():
             _LOG.error("schedule %s does not fire: another scheduler has taken over", schedule_id)
@@ -156,14 +159,14 @@ class Scheduler:
             self._act(schedule_id, due)
 
     def _settle_due(self, schedule_id: str) -> _Due | None:
-        # The listener for misfires runs beside the jobs.
+        # The listener for missed fire times runs concurrently with the jobs.
         with self._turn, self._database.session() as session:
             take_turns(session, f"schedule {schedule_id}")
             row = session.get(ScheduleRow, schedule_id)
             return None if row is None else self._settle(session, row, self._clock.wall(), self._grace_seconds)
 
     def _patiently(self, step: Callable[[], _T]) -> _T:
-        """Retry a step until the database allows it; each attempt waits for seconds by itself."""
+        """Retry a step until the database allows it; each attempt waits some seconds for the database."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return step()
@@ -174,9 +177,10 @@ class Scheduler:
         return step()
 
     def _settle(self, session: Session, row: ScheduleRow, now: float, grace_seconds: float) -> _Due | None:
-        """Record every fire time up to now, and advance the schedule. The last one is acted on if it is not too old.
+        """Record every fire time up to `now`, and set the next one; returns the last one if its run is to be queued.
 
-        A grace of 0 is of a service that was down: whatever has passed was missed.
+        The last one is missed if it is older than the grace. A grace of 0 means that no service was running: every fire
+        time that has passed was missed.
         """
         first = row.next_fire_at
         if first is None or first > now or not row.enabled:
@@ -219,12 +223,12 @@ class Scheduler:
                 firing.outcome, firing.run_id, firing.detail = outcome, run_id, detail
 
     def _outcome(self, schedule_id: str, due: _Due) -> tuple[str, str | None, str]:
-        """Queue the run, unless one waits already: outcome, run id, and the reason where there is none."""
+        """Queue the run, unless an earlier one of the schedule waits; returns outcome, run id or None, and detail."""
         who = f"schedule {due.schedule_name}"
         try:
             if (waiting := self._patiently(lambda: self._waiting_run(schedule_id))) is not None:
                 return MISSED, None, f"run {waiting}, which this schedule queued before, still waits for its target"
-            # Where this fails, nothing is left behind.
+            # If this fails, nothing is left behind.
             run_id = self._patiently(lambda: self._submit(due.request, who, schedule_id, due.target_blocks))
             is_held_to_name = isinstance(due.request.target, DeviceTarget) and due.target_blocks is None
             return QUEUED, run_id, HELD_TO_NAME if is_held_to_name else ""

@@ -1,6 +1,6 @@
-"""One scheduler at a time: a lock on a file of the state directory and, on PostgreSQL, one on the database.
+"""Lock that allows one scheduler at a time: on a file of the state directory and, on PostgreSQL, on the database too.
 
-Both end with the process that holds them, however it ends.
+Both locks end with the process that holds them, however it ends.
 """
 
 import os
@@ -14,7 +14,7 @@ from cliffwatch.base import locks
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 
-#: Any number that nothing else in this database takes.
+#: Key of the PostgreSQL lock: any number that nothing else in this database uses.
 _ADVISORY_KEY = 0x636C_6966_6677_6174
 _PAUSE_SECONDS = 0.1
 
@@ -23,14 +23,14 @@ class SchedulerLock:
     """Exclusive lock of the scheduler, held from `acquire` to `release`."""
 
     def __init__(self, path: Path, engine: Engine, clock: Clock, patience_seconds: float = 5.0) -> None:
-        """`patience_seconds`: how long a service that is about to end is waited for."""
+        """`patience_seconds`: how long to wait for another service that is about to end."""
         self._path = path
         self._engine = engine
         self._clock = clock
         self._patience_seconds = patience_seconds
         self._descriptor: int | None = None
         self._connection: Connection | None = None
-        # Requests ask whether it is held while a firing does.
+        # Requests may check the lock while a firing does.
         self._turn = threading.Lock()
 
     def acquire(self) -> None:
@@ -46,7 +46,10 @@ class SchedulerLock:
             self._clock.sleep(_PAUSE_SECONDS)
 
     def is_held(self) -> bool:
-        """Whether it is still held; a database lock that was lost with its connection is taken again if it is free."""
+        """Whether the lock is still held.
+
+        A database lock that was lost with its connection is taken again if it is free.
+        """
         with self._turn:
             if self._descriptor is None:
                 return False
@@ -63,8 +66,8 @@ class SchedulerLock:
 
     def release(self) -> None:
         if self._connection is not None:
-            # The lock is of the session: a connection that went back to the pool would keep it, and the server notices
-            # one that was closed only after a while.
+            # The lock belongs to the database session: a connection in the pool would keep it, and the server notices a
+            # closed connection only after a while.
             try:
                 self._connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_KEY})
             except DBAPIError:

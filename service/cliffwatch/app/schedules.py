@@ -25,13 +25,13 @@ from cliffwatch.store.database import Database, take_turns
 from cliffwatch.store.models import ScheduleRow
 
 Value = TypeVar("Value")
-#: So many of the next fire times are shown, and computed before a schedule is stored.
+#: Number of next fire times that are shown, and that are computed before a schedule is stored.
 NEXT_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleService:
-    """Schedules as rows of the database, each known to the scheduler as soon as it is changed."""
+    """Schedules as rows of the database; the scheduler reloads each one as soon as it is changed."""
 
     database: Database
     clock: Clock
@@ -39,11 +39,11 @@ class ScheduleService:
     scheduler: Scheduler
 
     def create(self, request: ScheduleRequest, created_by: str) -> str:
-        """The new schedule's id. Its workload is looked up and checked now, and again each time it fires.
+        """Create a schedule and return its id. The workload is looked up and checked now, and again each time it fires.
 
-        A drive is to be there, because its erasure is confirmed for this one: what it is made of is stored, and each
-        firing is held to it. Raises Problem: schedule_invalid, workload_invalid, not_found, target_missing, or conflict
-        where the name is taken.
+        A target drive must be present, because its erasure is confirmed for this drive only: its composition is stored,
+        and each firing is refused for another one. Raises Problem: schedule_invalid, workload_invalid, not_found,
+        target_missing, or conflict where the name is taken.
         """
         self.runs.resolve(request.run)
         blocks = blocks_of(request.target)
@@ -73,13 +73,13 @@ class ScheduleService:
         """Enable, disable or change a schedule. Raises Problem as `create` does."""
         now = self.clock.wall()
         given = None if change.trigger is None else anchored(parse_trigger(change.trigger), now)
-        # Of the target that is confirmed now; one that stays was confirmed for what it was then.
+        # Composition of the target that is confirmed now; an unchanged target keeps the one of its own confirmation.
         blocks = None if change.target is None else blocks_of(change.target)
         try:
             with self.database.session() as session:
                 take_turns(session, f"schedule {schedule_id}")
                 row = row_of(session, schedule_id)
-                # Read and written in one transaction: of two changes at once, neither is lost.
+                # Read and written in one transaction, so that neither of two concurrent changes is lost.
                 if any(part is not None for part in (change.workload, change.target, change.durations, change.labels)):
                     row.request = self._changed(row, change).model_dump(mode="json")
                 if change.target is not None:
@@ -100,9 +100,9 @@ class ScheduleService:
         self.scheduler.refresh(schedule_id)
 
     def _changed(self, row: ScheduleRow, change: ScheduleChange) -> RunRequest:
-        """The run to queue from now on, which is looked up and checked. Raises Problem."""
+        """The changed request of a schedule; its workload is looked up and checked. Raises Problem."""
         if change.workload is not None and change.target is not None:
-            # What is stored may be unreadable, and this is how it is mended.
+            # The stored request may be unreadable; a change of both parts replaces it.
             stored = RunRequest(workload=change.workload, target=change.target)
             with suppress(Problem):
                 stored = read_request(row)
@@ -127,10 +127,10 @@ def row_of(session: Session, schedule_id: str) -> ScheduleRow:
 
 
 def _next_fire_at(trigger: dict[str, Any], enabled: bool, now: float) -> float | None:
-    """Raises Problem(schedule_invalid) for a date that has passed."""
+    """Next fire time of a trigger; None while disabled. Raises Problem(schedule_invalid) for a date that has passed."""
     if not enabled:
         return None
-    # As many as are ever shown: what cannot be computed is refused here and not stored.
+    # As many as are ever shown: a trigger that cannot be computed is refused here and not stored.
     times = fire_times(parse_trigger(trigger).trigger(), now, NEXT_SHOWN)
     if not times:
         it_is = format(datetime.fromtimestamp(now, UTC), "%Y-%m-%d %H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Scrape targets of live runs: their workers, and the targets that their workloads add."""
+"""Prometheus scrape targets of live runs: their workers, and the targets that their workloads add."""
 
 import logging
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class ScrapedTarget:
 
 
 def scraped_workers(database: Database) -> list[ScrapedWorker]:
-    """The workers that live now and have a port."""
+    """Metrics endpoints of the workers that are alive and have a metrics port."""
     found = []
     for directory, workload in _live(database):
         heartbeat = Heartbeat.read(directory)
@@ -60,7 +60,7 @@ def scraped_targets(database: Database) -> list[ScrapedTarget]:
 
 
 def _live(database: Database) -> Iterator[tuple[Path, Workload]]:
-    """The journals of live runs, with their workloads. One that cannot be read hides no other."""
+    """Journal directories of live runs, with their workloads. An unreadable journal is logged and skipped."""
     with database.snapshot() as session:
         directories = [Path(row.directory) for row in unfinished_runs(session) if row.state in ACTIVE]
     for directory in directories:

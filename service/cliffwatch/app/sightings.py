@@ -1,6 +1,6 @@
 """Time in state of a run, by the monotonic clock.
 
-What a journal dates was dated by a wall clock, perhaps before it was set. It is used once, when this process first sees
+Times in a journal are from a wall clock that may have been set since. They are used once, when this process first sees
 the run in that state; from then on the monotonic clock counts.
 """
 
@@ -12,7 +12,7 @@ from cliffwatch.base.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """First sight of the state `what`, at `at` of the monotonic clock; `before_seconds` had passed by then."""
+    """First observation of the state `what`, at monotonic time `at`; it had lasted for `before_seconds` then."""
 
     what: Hashable
     at: float
@@ -20,16 +20,16 @@ class _Sighting:
 
 
 class Sightings:
-    """Time in state of each run, by aspect."""
+    """Time in state of each run, by aspect, such as `state` or `losses`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[tuple[str, str], _Sighting] = {}
 
     def seconds(self, run_id: str, aspect: str, what: Hashable, since: float | None = None) -> float:
-        """How long this aspect of a run has been `what`.
+        """Seconds for which this aspect of a run has been `what`.
 
-        `since` is when it became so by the wall clock; without it only what this process saw counts.
+        `since` is the wall clock's time of the change; without it, only the time that this process observed counts.
         """
         seen = self._seen.get((run_id, aspect))
         if seen is None or seen.what != what:

@@ -1,10 +1,10 @@
-"""Note when the state directory is on a network share, where SQLite's locks and fsync are not reliable."""
+"""Warn of a state directory on a network share, where SQLite's locks and fsync are not reliable."""
 
 from pathlib import Path
 
 from cliffwatch.machine.mounts import mount_of
 
-#: As the kernel calls them.
+#: Types of file systems on a network, as the kernel calls them.
 _SHARES = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"}
     | {"fuse.glusterfs", "fuse.mfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"}

@@ -20,12 +20,12 @@ class StoredSchedule:
 
 
 def read_schedule(row: ScheduleRow) -> StoredSchedule:
-    """Read a stored schedule. Raises Problem(schedule_invalid) that says what of the row cannot be read."""
+    """Read a stored schedule. Raises Problem(schedule_invalid) with the part of the row that cannot be read."""
     return StoredSchedule(read_request(row), read_trigger(row))
 
 
 def read_trigger(row: ScheduleRow) -> CronSpecification | IntervalSpecification | DateSpecification:
-    """Read a stored trigger. Raises Problem(schedule_invalid), also where the next fire time is none."""
+    """Read a stored trigger. Raises Problem(schedule_invalid), also where the next fire time is no valid time."""
     trigger = parse_trigger(row.trigger)
     if row.next_fire_at is not None and not 0 <= row.next_fire_at < LATEST.timestamp():
         raise Problem(Code.SCHEDULE_INVALID, f"the next fire time that is stored, {row.next_fire_at!r}, is no time")
@@ -41,5 +41,5 @@ def read_request(row: ScheduleRow) -> RunRequest:
 
 
 def reason_of(problem: Problem) -> str:
-    """A problem in one sentence."""
+    """Text of a problem and its faults, on one line."""
     return "; ".join([problem.detail, *(f"{fault.field}: {fault.message}" for fault in problem.faults)])

@@ -43,14 +43,14 @@ class TargetPlan:
 
 @dataclass(frozen=True, slots=True)
 class DrivesElsewhere:
-    """Names of the drives of other hosts that a run would watch; none where it watches those below its targets."""
+    """Drives of other hosts that a run would watch, by name; empty where it watches the drives below its targets."""
 
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def confirmation_of(part: TargetPlan) -> str | None:
-    """The sentence that confirms the loss of what is on a device; None where none is needed."""
+    """Sentence that confirms the loss of what is on a device; None where no confirmation is needed."""
     return confirmation_sentence(part.examination) or None
 
 
@@ -70,7 +70,7 @@ class TargetPlanner:
     ) -> tuple[DrivesElsewhere, list[TargetPlan]]:
         """The drives of other hosts that would be watched, and the plan for each target.
 
-        Raises Problem when a target or Prometheus does not answer, or a target or a drive is not there.
+        Raises Problem when a target or Prometheus does not answer, or a target or a drive is missing.
         """
         elsewhere = self._drives_elsewhere(request.drives, workload)
         source = DriveSource.of(self._settings, request.drives)

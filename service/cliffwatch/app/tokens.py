@@ -20,7 +20,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that was just made. `text` is for its owner: the database holds only a hash of the secret in it."""
+    """A new token. `text` is the token itself, for its owner: the database holds only a hash of the secret in it."""
 
     id: str
     name: str
@@ -60,11 +60,11 @@ class TokenService:
             tokens.revoke_token(session, token_id, self.clock.wall())
 
     def ensure_first(self, kept: Callable[[], str], keep: Callable[[str], None]) -> str | None:
-        """Make a token of scope admin where the database never had one, or where the text that its owner has is
-        none of the database's; gives the new text, None where none was needed.
+        """Create a token of scope admin if the database never had a token, or does not know the one that its owner has.
 
-        `kept` reads what the owner has, empty for nothing, and `keep` puts the new text there. Both are called inside
-        the transaction: of two that start at once only one does so, and what cannot be kept is not made either.
+        Returns the new text, or None where no token was needed. `kept` reads the text that the owner has, empty for
+        none, and `keep` stores the new one. Both are called inside the transaction: of two services that start at once
+        only one creates a token, and a token that cannot be stored is not created.
         """
         with self.database.session() as session:
             present, now = kept(), self.clock.wall()

@@ -15,7 +15,7 @@ from cliffwatch.store.workloads import add_built_in, put_workload, require_workl
 
 
 def check_document(document: dict[str, Any]) -> Workload:
-    """The workload with every default filled in. Raises Problem(workload_invalid)."""
+    """Check a workload; returns it with every default filled in. Raises Problem(workload_invalid)."""
     try:
         check_text(document)
     except ValueError as error:
@@ -41,7 +41,7 @@ class WorkloadService:
             return require_workload(session, name, version)
 
     def put(self, name: str, document: dict[str, Any]) -> tuple[WorkloadRow, bool]:
-        """Store a workload as the newest version of its name; says whether it made one or was that already.
+        """Store a workload as the newest version of its name; returns its row, and False if it is the newest already.
 
         Raises Problem(workload_invalid), also where the document has another name.
         """
@@ -53,7 +53,7 @@ class WorkloadService:
             return put_workload(session, workload, self.clock.wall())
 
     def add_built_in(self, directory: Path) -> None:
-        """Store the workloads that come with the program, of which `directory` has the files."""
+        """Store the workloads that come with the program, from the YAML files in `directory`."""
         with self.database.session() as session:
             for path in sorted(directory.glob("*.yaml")):
                 workload = parse_workload(path.read_text(encoding="utf-8"))

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-#: How often a condition is looked at.
+#: Interval between two checks of a condition.
 _POLL_SECONDS = 0.05
 
-#: 9999-12-31, the last day that a time can be written of; seconds since the epoch.
+#: End of 9999-12-31, the last day that can be written as a date; seconds since the epoch.
 LAST_MOMENT = 253_402_300_799.0
 
 
 class Clock(Protocol):
     """Seconds since the epoch (`wall`), seconds since an arbitrary moment (`monotonic`), and a way to wait.
 
-    `suspended` is for how many seconds the machine has slept since it was started; `monotonic` stands still meanwhile.
+    `suspended` is the time in seconds that the machine has slept since its start; `monotonic` stands still meanwhile.
     """
 
     def wall(self) -> float: ...
@@ -71,16 +71,16 @@ class VirtualClock:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How far the wall clock moved against the run's: by being set (positive: forward), and while the machine slept."""
+    """Shift of the wall clock against the run's clock: by being set (positive: forward), and by the machine's sleep."""
 
     set_seconds: float
     suspended_seconds: float
 
 
 class RunClock:
-    """The time line of one run: the wall clock at its anchor plus monotonic time since.
+    """Clock of one run: the wall clock's time at the anchor, plus monotonic time since then.
 
-    A wall clock that is set while the run goes on therefore moves no window, and the run stands still while the machine
+    Setting the wall clock during the run therefore moves no window, and the run's time stands still while the machine
     sleeps. `shift()` reports each such step once.
     """
 
@@ -88,7 +88,7 @@ class RunClock:
     SHIFT_THRESHOLD_SECONDS = 0.5
 
     def __init__(self, clock: Clock, not_before: float = 0.0) -> None:
-        """`not_before`: the end of what was measured already; an anchor earlier than that would overlap it."""
+        """`not_before`: end of the time that was measured already; an earlier anchor would overlap it."""
         self._clock = clock
         self._anchor_wall = max(clock.wall(), not_before)
         self._anchor_monotonic = clock.monotonic()
@@ -100,7 +100,7 @@ class RunClock:
 
     @property
     def ahead_of_monotonic(self) -> float:
-        """Seconds by which it is ahead of the monotonic clock, which all processes of a machine share."""
+        """Seconds by which this clock is ahead of the monotonic clock, which all processes of a machine share."""
         return self._anchor_wall - self._anchor_monotonic
 
     def sleep_until(self, moment: float) -> None:
@@ -123,7 +123,7 @@ class RunClock:
 
 
 def wait_until(condition: Callable[[], bool], clock: Clock, patience_seconds: float) -> bool:
-    """Whether a condition that is looked at again and again came to hold in time."""
+    """Poll a condition until it holds; returns False if it does not hold in time."""
     deadline = clock.monotonic() + patience_seconds
     while not condition():
         if clock.monotonic() >= deadline:

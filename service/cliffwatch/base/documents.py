@@ -9,11 +9,11 @@ import yaml
 from cliffwatch.base.finite_json import DEPTH_LIMIT
 from cliffwatch.base.plain_values import plain
 
-#: Longer than any workload, also one with a fio job in it.
+#: Maximum length of a document in characters: longer than any workload, also one with a fio job in it.
 _TEXT_LIMIT = 64 * 1024
 _ALIASES_LIMIT = 20
 _TAGS = "tag:yaml.org,2002:"
-#: What the library says of what YAML allows and a document here cannot be, and what would be right.
+#: Messages of the YAML library on valid YAML that is not allowed here, and clearer messages with a remedy.
 _PLAINER = (
     (re.compile(r"found unhashable key"), "a mapping or a list cannot be a key"),
     (
@@ -26,7 +26,7 @@ _PLAINER = (
 
 
 class _Bounded(yaml.SafeLoader):
-    """YAML loader that refuses duplicate keys, and nesting and aliases that only cost time."""
+    """YAML loader that refuses duplicate keys, deep nesting and many aliases."""
 
     def __init__(self, text: str, unique_keys: bool) -> None:
         super().__init__(text)
@@ -50,7 +50,7 @@ class _Bounded(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError) as error:
-            # The library takes for granted that a value is of the kind of its tag.
+            # The library assumes that a value is of the kind of its tag.
             if str(error).startswith("Exceeds the limit"):
                 raise
             value = f"{node.value[:40]!r}" if isinstance(node, yaml.ScalarNode) else "what is here"
@@ -59,7 +59,7 @@ class _Bounded(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
-        # A tag can say that what is none is a mapping.
+        # A node that is no mapping may have the tag of a mapping.
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in seen and self._unique_keys:
@@ -70,9 +70,9 @@ class _Bounded(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, *, unique_keys: bool = True) -> Any:
-    """The document in a file that a user names, which may be a pipe, of which no more is read than a document may have.
+    """Read a YAML document from a file or pipe that a user names, up to the maximum size of a document.
 
-    Raises OSError, UnicodeDecodeError, and as `load_yaml` does.
+    Raises OSError, UnicodeDecodeError, and yaml.YAMLError as `load_yaml` does.
     """
     limit_bytes = 4 * _TEXT_LIMIT
     with path.open("rb") as file:
@@ -83,9 +83,9 @@ def read_yaml(path: Path, *, unique_keys: bool = True) -> Any:
 
 
 def load_yaml(text: str, *, unique_keys: bool = True) -> Any:
-    """The document that a text is. Raises yaml.YAMLError, which `why_unreadable` puts in a line.
+    """Parse a YAML document. Raises yaml.YAMLError, which `why_unreadable` turns into a one-line message.
 
-    `unique_keys`: a key that stands twice in a mapping is refused; otherwise the last one counts.
+    `unique_keys`: a duplicate key in a mapping is refused; otherwise the last one counts.
     """
     if len(text) > _TEXT_LIMIT:
         raise yaml.YAMLError(f"it has {len(text)} characters; it may have {_TEXT_LIMIT}")
@@ -93,7 +93,7 @@ def load_yaml(text: str, *, unique_keys: bool = True) -> Any:
     try:
         return plain(loader.get_single_data())
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        # A date that is none, a number of thousands of digits, a mapping that is a key.
+        # For example an invalid date, a number of thousands of digits, or a mapping as a key.
         raise yaml.YAMLError(f"a value cannot be read: {_plainly(str(error))[:200]}") from error
     finally:
         loader.dispose()
@@ -125,7 +125,7 @@ class _Readable(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # Ends of lines that are no newline become newlines where they are not escaped.
+    # Line ends other than a newline become newlines unless they are escaped.
     style = '"' if _OTHER_LINE_ENDS & set(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -134,5 +134,5 @@ _Readable.add_representer(str, _text)
 
 
 def readable_yaml(document: dict[str, Any]) -> str:
-    """The document in its own order; it reads back as it was."""
+    """Write a document as YAML, with its keys in their order; reading it gives the same document."""
     return yaml.dump(document, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=120)

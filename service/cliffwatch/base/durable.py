@@ -19,17 +19,17 @@ def is_full(error: OSError) -> bool:
 
 
 def takes_nothing(error: OSError) -> bool:
-    """Whether a write failed because its disk is full, was made read-only, or fails."""
+    """Whether a write failed because its disk is full, read-only, or returns I/O errors."""
     return is_full(error) or error.errno in (errno.EROFS, errno.EIO)
 
 
 def is_temporary(error: OSError) -> bool:
-    """Whether a write failed for a reason that may go away by itself: no room, or a lock that was held too long."""
+    """Whether a write failed for a reason that may go away by itself: a full disk or quota, or a timeout of a lock."""
     return is_full(error) or error.errno == errno.ETIMEDOUT
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for `open` that makes files for their owner alone."""
+    """Opener for `open` that creates files for their owner only."""
     return os.open(path, flags, PRIVATE_FILE)
 
 
@@ -44,10 +44,10 @@ def sync_directory(directory: Path) -> None:
 
 @contextmanager
 def replacement(path: Path, *, is_durable: bool = True, is_private: bool = True) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of `path` when the block ends: the old or the new content is there.
+    """Replace a file atomically: yields a temporary file, which is renamed to `path` when the block ends.
 
-    A durable one is on disk then; after a crash, too, either is there whole. Raises OSError; that, and whatever the
-    block raises, leaves the old content and nothing of the new: a disk that is full stays no fuller.
+    With `is_durable` the new content is on disk then, and after a crash either the old or the new content is complete.
+    Raises OSError. After an error, also one of the block, the old content stays and the temporary file is removed.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -66,12 +66,12 @@ def replacement(path: Path, *, is_durable: bool = True, is_private: bool = True)
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """An output file that the user named: it appears under that name once it is complete; the umask sets its mode.
+    """Open an output file that the user named: it appears under its name once it is complete; the umask sets its mode.
 
-    Raises OSError, and then leaves nothing.
+    Raises OSError, and then leaves no file.
 
-    What is there and is no plain file is written through, since taking its place would destroy it: a device such as
-    /dev/null, a pipe, a link such as /dev/stdout.
+    A path that exists and is no regular file is written to directly, since replacing it would destroy it: a device such
+    as /dev/null, a pipe, a link such as /dev/stdout.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         with path.open("wb") as file:
@@ -82,7 +82,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_durably(path: Path, content: str | bytes) -> None:
-    """Replace a file durably, as `replacement` does, and for its owner alone. Raises OSError."""
+    """Replace a file durably, as `replacement` does, readable by its owner only. Raises OSError."""
     with replacement(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
@@ -92,16 +92,16 @@ def write_json_durably(path: Path, content: Any) -> None:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Write every byte; the kernel may take fewer than it was given (a full disk raises OSError)."""
+    """Write all bytes, also if the kernel accepts only a part at a time. Raises OSError, such as on a full disk."""
     view = memoryview(content)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def append_durably(descriptor: int, content: bytes) -> None:
-    """Append to a file that has no other writer meanwhile: on disk when this returns.
+    """Append to a file that has no other writer meanwhile: the content is on disk when this returns.
 
-    Raises OSError, and then cuts off what had been written of it: a partial record is of no use.
+    Raises OSError, and then truncates what was written: a partial record is of no use.
     """
     size_bytes = os.fstat(descriptor).st_size
     try:

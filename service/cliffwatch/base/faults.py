@@ -17,7 +17,7 @@ from cliffwatch.base.units import format_duration, format_size, parse_duration
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 #: Ids that the service gives to tokens and schedules.
 SHORT_ID_PATTERN = r"^[0-9a-f]{8,16}$"
-#: Pydantic's kinds of findings about a bound: in words, and where the bound is.
+#: Pydantic's error types for bounds: in words, and the key of the bound in the error's context.
 _BOUNDS = {
     "greater_than": ("more than", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -25,7 +25,7 @@ _BOUNDS = {
     "less_than_equal": ("at most", "le"),
 }
 
-#: Pydantic's kinds of findings about what a value is, in words.
+#: Pydantic's error types for values of the wrong type, with what is expected in words.
 _FORMS = {
     "bool_type": "yes or no",
     "bool_parsing": "yes or no",
@@ -42,16 +42,19 @@ _FORMS = {
     "tuple_type": "a list",
 }
 _TYPED_LIMIT = 80
-#: How a model that compares several of its keys says which of them is at fault.
+#: Beginning of a message by which a model that compares several of its keys names the faulty one.
 _OF_KEY = re.compile(r"`(?P<key>[a-z_.]+)`: (?P<rest>.*)", re.DOTALL)
 #: Fields whose value is one of several kinds.
 _WITH_KINDS = frozenset({"target", "trigger"})
-#: So many are listed one by one.
+#: Maximum number of faults that are listed one by one.
 FAULTS_LIMIT = 20
 
 
 def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] | None = None) -> list[FieldFault]:
-    """Pydantic's findings as faults with dotted field names; with the `model`, unknown keys come with known ones."""
+    """Pydantic's validation errors as faults with dotted field names.
+
+    With `model`, a message on an unknown key suggests known ones.
+    """
     faults = []
     for item in islice(error.errors(include_url=False, include_context=True), FAULTS_LIMIT):
         place = field_of([*([prefix] if prefix else []), *(str(part) for part in item["loc"])])
@@ -66,14 +69,16 @@ def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] |
 
 
 def field_of(place: Sequence[str]) -> str:
-    """The dotted name of a field as the document has it: pydantic puts the kind of a target or trigger in between, and
-    says of a key that is wrong that it is one."""
+    """Dotted name of a field as in the document, from the location in pydantic's error.
+
+    Left out are pydantic's additions: the kind of a target or trigger, and `[key]` for an invalid key.
+    """
     is_kind = [False, *(before in _WITH_KINDS for before in place[:-1])]
     return ".".join(part for part, left_out in zip(place, is_kind, strict=False) if not left_out and part != "[key]")
 
 
 def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:
-    """The first faults, up to the limit, and how many there are besides."""
+    """The first faults, up to the limit, and one more with the number of the others."""
     shown = faults[:FAULTS_LIMIT]
     return shown if count <= len(shown) else [*shown, FieldFault("more", f"and {count - len(shown)} more faults")]
 
@@ -88,10 +93,10 @@ def unknown_key(key: str, known: Sequence[str], nested: Sequence[str] = ()) -> s
 
 
 def _models_at(model: type[BaseModel], place: Sequence[int | str]) -> list[type[BaseModel]]:
-    """Every model that may stand at this place of a document."""
+    """Every model that is possible at this place of a document."""
     models = [model]
     for part in place:
-        # What is no field is an index in a list, or the tag of one of several models.
+        # A part that is no field is an index in a list, or the tag of one of several models.
         inner = [field for each in models for name, field in each.model_fields.items() if part in (name, field.alias)]
         models = [found for field in inner for found in _models_in(field.annotation)] or models
     return models
@@ -102,7 +107,7 @@ def _keys_of(models: Iterable[type[BaseModel]]) -> list[str]:
 
 
 def _nested_keys(models: Iterable[type[BaseModel]]) -> list[str]:
-    """Dotted names of the keys one level below: a key is often known, and only in the wrong place."""
+    """Dotted names of the keys one level below: an unknown key is often a known one in the wrong place."""
     return [
         f"{field.alias or name}.{key}"
         for each in models
@@ -118,7 +123,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def message_of(item: Mapping[str, Any]) -> str:
-    """One of pydantic's findings in words that say what would be right."""
+    """Message for one of pydantic's validation errors, with what would be right."""
     kind = str(item["type"])
     if kind == "extra_forbidden":
         return "unknown key; remove it or correct its spelling"
@@ -176,7 +181,7 @@ def _typed(item: Mapping[str, Any]) -> str:
 
 
 def _as_written(given: str, bound: float) -> str:
-    """A bound in the unit of what was given: seconds as a duration, bytes as a size, a number as it is."""
+    """A bound in the same form as the input: seconds as a duration, bytes as a size, a number as it is."""
     for parse, write in ((float, str), (parse_duration, format_duration)):
         with suppress(ValueError):
             parse(given)

@@ -1,7 +1,7 @@
 """JSON without numbers that are not finite: NaN, Infinity, and numbers too large for a float, such as 1e999.
 
-Python reads and writes them; browsers, databases and most other programs do not. What is read here holds `null` in
-their place, what is written here never holds one.
+Python reads and writes them; browsers, databases and most other programs do not. Here `strict_json` refuses them,
+`lenient_json` reads them as null, and `json_text` writes null in their place.
 """
 
 import json
@@ -9,26 +9,28 @@ import math
 import re
 from typing import Any, NoReturn
 
-#: What stands for half a character or for NUL.
+#: Escape sequences of surrogates (half a character) and of NUL.
 _UNFIT_ESCAPE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
-#: What makes a number large, and a blank for all else: what is looked for then is found at the speed of memory.
+#: Translation table that keeps only the characters that make a number large: digits become 0, an exponent e, and all
+#: else a blank. `_LARGE` is then found by a fast search.
 _FIGURES = bytes(
     ord("0") if chr(c) in "0123456789" else ord("e") if chr(c) in "eE" else ord("+") if chr(c) == "+" else ord(" ")
     for c in range(256)
 )
-#: With 200 digits before it, an exponent of two digits is not finite either.
+#: Parts of numbers that may not be finite: an exponent of three digits, or 200 digits, after which an exponent of two
+#: digits may be too large.
 _LARGE = (b"e000", b"e+000", b"0" * 200)
 #: A whole number of more digits may be too large for a float.
 _WHOLE_DIGITS = 308
-#: A whole number of more digits is not read at all: that takes time that grows with their square.
+#: A whole number of more digits is refused: the time to read it grows with the square of its length.
 _READ_DIGITS = 4000
-#: Half a character, and NUL, which PostgreSQL takes in no text.
+#: Surrogates (half a character), and NUL, which PostgreSQL accepts in no text.
 _UNFIT = re.compile("[\ud800-\udfff\0]")
-#: So deep may lists and mappings from outside be nested; nothing of ours is deeper than 10.
+#: Maximum nesting of lists and mappings in input; the project's own documents have at most 10 levels.
 DEPTH_LIMIT = 64
-#: Keys of one mapping from outside.
+#: Maximum number of keys of a mapping in input.
 KEYS_LIMIT = 1000
-#: Of what is stored here, which may hold a document from outside.
+#: Maximum nesting of stored documents, which may contain a document from outside.
 _STORED_DEPTH_LIMIT = 2 * DEPTH_LIMIT
 
 
@@ -37,19 +39,20 @@ class NotFiniteError(ValueError):
 
 
 def strict_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
-    """The JSON value. Raises ValueError: what is no JSON, is nested too deep, or holds a number that is not finite.
+    """Parse JSON. Raises ValueError for malformed JSON, deep nesting, or a number that is not finite.
 
-    `unique_keys`: a key that stands twice in an object is refused too, and an object of more than `KEYS_LIMIT` keys;
-    otherwise the last one counts.
+    `unique_keys`: refuse also a duplicate key in an object, and an object of more than `KEYS_LIMIT` keys; otherwise the
+    last one of duplicate keys counts.
     """
     hooks = {"object_pairs_hook": _unique} if unique_keys else {}
     return _loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole, **hooks)
 
 
 def lenient_json(text: str | bytes) -> tuple[Any, int]:
-    """The JSON value with null for each number that is not finite, and how many those were. Raises ValueError.
+    """Parse JSON, with null for each number that is not finite; returns the value and the count of these numbers.
 
-    In its texts, U+FFFD stands for halves of characters and for NUL, which could be neither stored nor answered.
+    In texts, surrogates and NUL become U+FFFD, since they could neither be stored nor sent in a response. Raises
+    ValueError for malformed JSON or deep nesting.
     """
     found = 0
 
@@ -70,7 +73,7 @@ def lenient_json(text: str | bytes) -> tuple[Any, int]:
 
     written = text.decode("utf-8") if isinstance(text, bytes) else text
     if written.count("[") + written.count("{") > _STORED_DEPTH_LIMIT:
-        # Whatever walks over the value recurses, each as deep as there is room where it is called.
+        # Code that processes the value recurses, with whatever stack is free at its call.
         require_shallow(_loads(written), _STORED_DEPTH_LIMIT)
     if not may_be_unfit(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")):
         return _loads(written), 0
@@ -79,7 +82,10 @@ def lenient_json(text: str | bytes) -> tuple[Any, int]:
 
 
 def may_be_unfit(text: bytes) -> bool:
-    """Whether a JSON text may hold a number that is not finite; False for nearly all that hold none."""
+    """Whether a JSON text may hold a number that is not finite, a surrogate or NUL.
+
+    A fast check: False for nearly all texts that hold none of them.
+    """
     if b"NaN" in text or b"Infinity" in text or (b"\\u" in text and _UNFIT_ESCAPE.search(text) is not None):
         return True
     figures = text.translate(_FIGURES)
@@ -144,7 +150,7 @@ def _loads(text: str | bytes, **hooks: Any) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Before they are compared, and of all: those that stand twice count as two.
+    # Before the keys are compared: duplicates count twice.
     require_few_keys(len(pairs))
     found: dict[str, Any] = {}
     for name, value in pairs:

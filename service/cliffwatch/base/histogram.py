@@ -1,8 +1,8 @@
 """Latency histograms: HdrHistogram, nanoseconds, 3 significant digits, 1 µs to 1 h.
 
-The arithmetic and the codec are the `hdrhistogram` library's; this wraps it so that the rest of Cliffwatch sees one
-shape, reads percentiles from a numpy view (the library walks its counts in Python), and never throws on a value that is
-out of range: a value over one hour is counted at one hour and in `overflow`.
+The arithmetic and the codec are the `hdrhistogram` library's. This module wraps it so that all histograms have one
+shape, percentiles are read from a numpy view (the library iterates over its counts in Python), and no value raises for
+being out of range: a value over one hour is counted at one hour and in `overflow`.
 """
 
 import base64
@@ -22,13 +22,13 @@ SIGNIFICANT_DIGITS = 3
 #: The quantiles that windows, metrics and reports state.
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
-#: A payload this long cannot inflate to more than 50 MB; ours have a tenth.
+#: A payload of this length inflates to at most 50 MB; the project's own payloads have a tenth of the length.
 _SMALL_CHARACTERS = 64 * 1024
 _INFLATED_LIMIT_BYTES = 64 * 1024**2
-#: No window counts so many; 36 hours of windows that do can still be added up in 64 bits.
+#: Maximum count of a histogram: no window has so many, and sums over 36 hours of such windows fit into 64 bits.
 _COUNT_LIMIT = 2**48
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-#: What stands before the compressed part: a cookie and its length.
+#: Length of the header before the compressed part: a cookie and the part's length.
 _COOKIE_BYTES = 8
 
 
@@ -43,19 +43,21 @@ def _bucket_limits() -> NDArray[np.int64]:
 
 _LIMITS = _bucket_limits()
 _LIMITS_SECONDS = _LIMITS / 1e9
-#: Of what is counted in the same places as here: how many there are, the unit's power of two, and the precision.
+#: Shape of histograms with the same buckets as here: number of buckets, the unit's power of two, and precision.
 _SHAPE = (len(_LIMITS), int(math.log2(LOWEST_NANOSECONDS)), SIGNIFICANT_DIGITS)
 
 
 def _without_cycle(hdr: HdrHistogram) -> HdrHistogram:
-    """Free the counts when the histogram goes: the library ties it to its encoder in a cycle, which holds 190 KB until
-    the garbage collector happens to run."""
+    """Break the library's reference cycle between a histogram and its encoder; returns the histogram.
+
+    The cycle would hold 190 KB of counts until the garbage collector happens to run.
+    """
     hdr.encoder.histogram = weakref.proxy(hdr)
     return hdr
 
 
 def _require_modest(text: str) -> None:
-    """Raises ValueError for a payload that would inflate to more than any histogram has; small ones cannot."""
+    """Refuse a payload that would inflate to more than any histogram has; small ones cannot. Raises ValueError."""
     if len(text) <= _SMALL_CHARACTERS:
         return
     try:
@@ -76,12 +78,12 @@ class Histogram:
     def __init__(self) -> None:
         self._hdr = _without_cycle(HdrHistogram(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS))
         self.overflow = 0
-        #: What it was decoded from, while it is as it was: a window passes from engine to journal unchanged.
+        #: The text that this was decoded from, unless it was changed: a window passes from engine to journal unchanged.
         self._encoded: str | None = None
 
     @classmethod
     def from_values(cls, counts_by_nanoseconds: Mapping[int, int] | Iterable[tuple[int, int]]) -> "Histogram":
-        """From (nanoseconds, count) pairs."""
+        """Make a histogram of (nanoseconds, count) pairs."""
         histogram = cls()
         pairs = counts_by_nanoseconds.items() if isinstance(counts_by_nanoseconds, Mapping) else counts_by_nanoseconds
         for nanoseconds, count in pairs:
@@ -90,10 +92,10 @@ class Histogram:
 
     @classmethod
     def decode(cls, text: str, unit_nanoseconds: int = 1) -> "Histogram":
-        """From HdrHistogram V2 compressed base64 (`HISTFAAA…`), of any range, precision and unit.
+        """Decode HdrHistogram V2 compressed base64 (`HISTFAAA…`) of any range, precision and unit.
 
-        What another range has over one hour is counted there and as overflow. Raises ValueError when the text is not
-        such a histogram.
+        Values over one hour are counted at one hour and as overflow. Raises ValueError when the text is not such a
+        histogram.
         """
         _require_modest(text)
         try:
@@ -112,19 +114,19 @@ class Histogram:
             return histogram
         histogram = cls.__new__(cls)
         histogram._hdr, histogram.overflow = other, 0
-        # The decoder passes over what is no base64, and a journal's line has no room for it.
+        # The decoder ignores characters that are not base64, but a journal's line must not contain them.
         histogram._encoded = text if _BASE64.fullmatch(text) else None
         return histogram
 
     def encode(self) -> str:
-        """HdrHistogram V2 compressed, base64."""
+        """Encode as HdrHistogram V2 compressed base64."""
         if self._encoded is not None:
             return self._encoded
         encoded: bytes | str = self._hdr.encode()
         return encoded.decode("ascii") if isinstance(encoded, bytes) else encoded
 
     def record(self, nanoseconds: int, count: int = 1) -> None:
-        """Count a latency. Below 1 µs it is kept at the library's resolution; above 1 h it is clamped and counted."""
+        """Count a latency. Below 1 µs: at the library's resolution; above 1 h: clamped, and counted as overflow."""
         if count <= 0:
             return
         self._encoded = None
@@ -154,7 +156,7 @@ class Histogram:
         self.overflow += other.overflow
 
     def remove(self, other: "Histogram") -> None:
-        """Take back what was merged in before."""
+        """Subtract a histogram that was merged before."""
         self._encoded = None
         counts = self._counts()
         counts -= other._counts()
@@ -173,7 +175,10 @@ class Histogram:
         return float(self._hdr.get_max_value()) / 1e9 if self.count else None
 
     def percentiles_seconds(self, quantiles: Iterable[float] = QUANTILES) -> list[float | None]:
-        """For each quantile (0…1) the smallest value that so many are at or below; None when nothing was counted."""
+        """Latency in seconds at each quantile (0…1), None when nothing was counted.
+
+        It is the smallest value that at least this share of the latencies is at or below.
+        """
         wanted = list(quantiles)
         if self.count == 0:
             return [None] * len(wanted)
@@ -184,7 +189,7 @@ class Histogram:
         return [float(min(value, self._hdr.get_max_value())) / 1e9 for value in values]
 
     def cumulative_counts(self, limits_seconds: Iterable[float]) -> list[int]:
-        """How many were at or below each limit: the buckets of a Prometheus histogram."""
+        """Number of latencies at or below each limit: the buckets of a Prometheus histogram."""
         cumulative = np.concatenate(([0], np.cumsum(self._counts())))
         limits = np.array([round(limit * 1e9) for limit in limits_seconds], dtype=np.int64)
         return [int(count) for count in cumulative[np.searchsorted(_LIMITS, limits, side="right")]]

@@ -1,7 +1,8 @@
-"""Locks between processes, on a file or a directory: only one holds such a lock at a time.
+"""Locks between processes, on a file or a directory: only one process holds a lock at a time.
 
-The kernel releases one at the moment its last descriptor is closed, so it ends with the process, however that ends: the
-holder of a lock is alive. A check holds the lock for an instant, so a process that takes it must be prepared to wait.
+The kernel releases a lock when its last descriptor is closed, so a lock ends with its process, however that ends: the
+holder of a lock is alive. `is_held` takes the lock for an instant, so a process that takes a lock must be prepared to
+wait.
 """
 
 import errno
@@ -17,9 +18,9 @@ _POLL_SECONDS = 0.01
 
 
 def take(descriptor: int, name: Path, patience_seconds: float = math.inf) -> None:
-    """Lock an open `descriptor` until it is closed; without patience one attempt is made.
+    """Lock an open `descriptor` until it is closed; with a patience of 0 only one attempt is made.
 
-    Raises OSError: TimeoutError, which names it by `name`, while another process holds the lock for so long.
+    Raises OSError; TimeoutError, with `name` in it, while another process holds the lock for all that time.
     """
     if math.isinf(patience_seconds):
         return fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -49,14 +50,14 @@ def hold(path: Path, patience_seconds: float = math.inf) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds the lock of a file or directory; False where there is none. Raises OSError."""
+    """Whether a living process holds the lock of a file or directory; False if that does not exist. Raises OSError."""
     try:
         # Opening a FIFO without O_NONBLOCK blocks until its other end is opened.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that those who look do not take one another for a holder.
+        # Shared, so that concurrent checks do not take one another for a holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -1,7 +1,7 @@
 """Log files of bounded size: repeated lines are counted, and a file that grows too long is copied and truncated.
 
-The files are the standard error of processes that keep them open for appending: the service, its workers, the
-watchers, aging drives. So none is renamed; what it held is copied beside it, as `.old`, and the file itself is emptied.
+The files are the standard error of processes that keep them open for appending: the service, its workers, the watchers,
+aging drives. So a log is not renamed: its content is copied to a file beside it, `.old`, and the log is truncated.
 """
 
 import logging
@@ -18,12 +18,12 @@ from cliffwatch.base.clock import Clock
 from cliffwatch.base.regular_files import open_regular
 from cliffwatch.base.rounds import Rounds
 
-#: A file holds so much, and the one beside it as much again.
+#: Maximum size of a log, and of the copy beside it.
 LIMIT_BYTES = 10 * 1024**2
-#: How much a file may grow beyond that is what is written meanwhile.
+#: Interval of the size check: a log exceeds the limit by what is written meanwhile.
 PERIOD_SECONDS = 2.0
 SPAN_SECONDS = 60.0
-#: Lines of one kind, with whatever in them, that are written in a span: who asks for what is not there sends many.
+#: Maximum number of lines per span with the same message format: a client that requests missing resources causes many.
 LINES_OF_A_KIND = 20
 _LINE_CHARACTERS = 8000
 _LAST_LINE_BYTES = 4096
@@ -31,12 +31,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_log(path: Path) -> BinaryIO:
-    """A log for a process to write to; it is made for its owner alone. Raises OSError."""
+    """Open a log for a process to write to; a new one is readable by its owner only. Raises OSError."""
     return open(path, "ab", opener=open_regular)
 
 
 def last_line(text: str) -> str:
-    """The last line that is not empty, which says best why a process ended; empty where there is none."""
+    """Last line of a text that is not empty, which is often the reason why a process ended; empty if there is none."""
     return "".join(text.strip().splitlines()[-1:]).strip()
 
 
@@ -51,7 +51,7 @@ def last_line_of(path: Path) -> str:
 
 
 def bound(path: Path, limit_bytes: int = LIMIT_BYTES) -> None:
-    """Truncate a log that is longer than it may be; its newest part is copied beside it. Raises OSError."""
+    """Truncate a log that is over its limit; its newest part is copied to a file beside it. Raises OSError."""
     try:
         size_bytes = path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
@@ -60,19 +60,21 @@ def bound(path: Path, limit_bytes: int = LIMIT_BYTES) -> None:
         return
     old = path.with_suffix(".old")
     try:
-        # First: a disk that is full has room for the copy then.
+        # Remove the old copy first, so that a full disk has room for the new one.
         old.unlink(missing_ok=True)
         with path.open("rb") as log, open(old, "xb", opener=durable.private) as kept:
             log.seek(max(0, size_bytes - limit_bytes))
             shutil.copyfileobj(log, kept)
     finally:
-        # Also where it cannot be kept: a log fills no disk.
+        # Also if the copy failed: a log must not fill a disk.
         os.truncate(path, 0)
 
 
 class Repetitions(logging.Filter):
-    """Log filter: of equal lines in a minute the first is written, of each kind a few; the next minute counts the
-    rest."""
+    """Log filter: in each minute, only the first of equal lines is written, and only some lines of each kind.
+
+    The first line of the next minute is preceded by the number of lines left out.
+    """
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -97,15 +99,15 @@ class Repetitions(logging.Filter):
             else:
                 self._left_out[text[:200]] += 1
                 if len(self._left_out) > LINES_OF_A_KIND:
-                    # Of many different ones their number says enough.
+                    # For many different lines, their total number is enough.
                     self._left_out = Counter({"lines like these": self._left_out.total()})
         if recorded or len(text) > _LINE_CHARACTERS:
-            # The first of a span is always written.
+            # The first line of a span is always written.
             record.msg, record.args = recorded + text[:_LINE_CHARACTERS], None
         return written
 
     def _end_span(self) -> str:
-        """Message on lines left out in the span that is over; empty where there are none."""
+        """Message on the lines left out of the span that has ended; empty where there are none."""
         now = self._clock.monotonic()
         if now < self._span_end:
             return ""
@@ -118,7 +120,7 @@ class Repetitions(logging.Filter):
 
 
 class LogRotator:
-    """The service's background thread that keeps logs within their bound."""
+    """The service's background thread that keeps logs within their size limit."""
 
     def __init__(self, logs: Callable[[], Iterable[Path]], limit_bytes: int = LIMIT_BYTES) -> None:
         self._logs = logs

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: What a process with such a limit is started with: Arrow's own allocator reserves a gigabyte of addresses at once, and
-#: every arena some, all of which count towards the limit.
+#: Environment of a process with such a limit: Arrow's own allocator reserves a gigabyte of addresses at once, and every
+#: arena of malloc some more, all of which count towards the limit.
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -29,7 +29,7 @@ def memory_errors() -> Iterator[None]:
         raise MemoryError(str(error)) from error
 
 
-#: What libraries say. The last is FreeType's where Python had no memory to read a font for it.
+#: Messages of libraries without memory. The last one is FreeType's when Python had no memory to read a font for it.
 _WORDS = (
     "out of memory",
     "not enough memory",
@@ -37,7 +37,7 @@ _WORDS = (
     "failed to map segment",
     "invalid stream operation",
 )
-#: What the interpreter says of C code that fails without an exception: json's does where it had no memory for one.
+#: Messages of the interpreter on C code that fails without an exception, as json's does without memory for one.
 _FORGOTTEN = ("without exception set", "without setting an exception")
 
 
@@ -51,7 +51,7 @@ def _is_want_of_memory(error: Exception) -> bool:
 
 
 def lower(kind: int, limit: int) -> None:
-    """Set a limit of `resource`, but never above one that is there."""
+    """Set a limit of `resource`, but never above the present hard limit."""
     _, hard = resource.getrlimit(kind)
     given = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(kind, (given, given))

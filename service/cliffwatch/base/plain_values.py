@@ -1,7 +1,7 @@
 """Check an untrusted document before anything else uses it: plain values only, limited in number and depth.
 
-A mebibyte can hold half a million values, aliases of YAML stand for any number of them, and what walks over a document
-(checks, messages, copies) pays for each. So documents are counted first, which costs next to nothing.
+A mebibyte can hold half a million values, YAML aliases stand for any number of them, and every pass over a document
+(check, message, copy) takes time for each. So the values are counted first, which takes little time.
 """
 
 import math
@@ -9,7 +9,7 @@ from typing import Any
 
 from cliffwatch.base.finite_json import DEPTH_LIMIT, require_few_keys, strict_json
 
-#: A notification of some thousand alerts has so many; a workload has some dozens.
+#: Maximum number of values: a notification of some thousand alerts has that many; a workload has some dozens.
 VALUES_LIMIT = 100_000
 _INTEGER_BITS = 64
 
@@ -20,7 +20,10 @@ def read_json(text: bytes) -> Any:
 
 
 def plain(document: Any) -> Any:
-    """The document unchanged. Raises ValueError: too large, too deep, or of values that JSON does not have."""
+    """Check a document and return it unchanged.
+
+    Raises ValueError if it is too large, too deep, or has values that JSON does not have.
+    """
     left = VALUES_LIMIT
     level: list[Any] = [document]
     for _ in range(DEPTH_LIMIT):
@@ -34,7 +37,7 @@ def plain(document: Any) -> Any:
                 below.extend(value)
             else:
                 _check_value(value)
-            # While it grows: what aliases stand for is never there as a whole.
+            # Checked while the list grows: all values that aliases stand for are never in memory at once.
             if len(below) > left:
                 raise ValueError(f"it holds more than {VALUES_LIMIT} values; no valid document does")
         if not below:

@@ -1,28 +1,27 @@
-"""Permissions of the service's files, for its own user only: a lock that can be read can be held by another process,
-and journals name drives and hosts.
+"""Permissions of the service's files, for its own user only.
 
-Files and directories are made without rights for other users, by the umask of every process that makes some. State that
-was made before that is tightened when the service starts.
+A process that can read a lock file can hold its lock, and journals name drives and hosts. The umask of every process
+that creates files removes the rights of other users. Files of earlier versions are tightened when the service starts.
 """
 
 import os
 import stat
 from pathlib import Path
 
-#: The umask of the service and of what it starts.
+#: The umask of the service and of the processes that it starts.
 UMASK = 0o077
 
 
 def keep_private() -> None:
-    """Set the umask: this process and its children make files for their owner alone."""
+    """Set the umask: this process and its children create files for their owner only."""
     os.umask(UMASK)
 
 
 def tighten(state_directory: Path, runs_directory: Path) -> None:
-    """Remove other users' rights from both directories and from what the service keeps in them.
+    """Remove other users' rights from both directories and from the service's files in them.
 
-    Another user's files are not changed. Runs that no other user can enter are not looked into, and of the state
-    directory, which may hold programs too, only the files right in it are.
+    Another user's files are not changed. Directories of runs without rights for other users are not searched. In the
+    state directory, which may hold programs too, only the files directly in it are changed.
     """
     _tighten(runs_directory, inside=True)
     if state_directory.is_dir():
@@ -40,7 +39,7 @@ def _tighten(path: Path, *, inside: bool) -> None:
         if inside and stat.S_ISDIR(found.st_mode):
             for entry in path.iterdir():
                 _tighten(entry, inside=True)
-        # Last: it says that all in it is done.
+        # Last: a directory without rights for others counts as done with all that is in it.
         path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)
     except FileNotFoundError:
-        return  # it went meanwhile, as a file does that is replaced whole
+        return  # it was removed meanwhile, as when a file is replaced

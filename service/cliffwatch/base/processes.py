@@ -14,10 +14,10 @@ from cliffwatch.base.privacy import UMASK
 
 #: PID_MAX_LIMIT of the kernel.
 _LARGEST_PID = 2**22
-#: What pidfd_open(2) says of a pid that is nothing's, or a thread's: ENOENT since Linux 6.15, EINVAL before.
+#: Errors of pidfd_open(2) for a pid of no process, or of a thread: ENOENT since Linux 6.15, EINVAL before.
 _NOT_A_PROCESS = frozenset({errno.ESRCH, errno.ENOENT, errno.EINVAL})
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-#: PF_EXITING of the kernel's include/linux/sched.h: the thread is on its way out.
+#: PF_EXITING of the kernel's include/linux/sched.h: the thread is exiting.
 _PF_EXITING = 0x4
 _KILL_BIT = 1 << (signal.SIGKILL - 1)
 _POLL_SECONDS = 0.01
@@ -33,16 +33,16 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity | None":
-        """The identity of a living process; None when there is none with this pid, or only its remains."""
+        """Identity of a living process; None when no process has this pid, or only a zombie."""
         stat = _stat(Path(f"/proc/{pid}"))
-        # The remains of a first thread may have others beside them, which keep the process and its files.
+        # Beside a first thread that is a zombie there may be others, which keep the process and its files.
         if not stat or (stat[0] in "ZX" and len(_threads(pid)) < 2):
             return None
         return cls(pid, int(stat[19]), _BOOT_ID.read_text().strip())
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> "ProcessIdentity":
-        """Parse an identity. Raises KeyError, TypeError, ValueError or OverflowError for what is none."""
+        """Parse an identity. Raises KeyError, TypeError, ValueError or OverflowError for an invalid one."""
         pid = int(body["pid"])
         if not 0 < pid <= _LARGEST_PID:
             raise ValueError(f"{pid} is no pid")
@@ -55,11 +55,11 @@ class ProcessIdentity:
         return ProcessIdentity.of(self.pid) == self
 
     def is_killed(self) -> bool:
-        """Whether it was killed, and is there all the same: a thread of it waits in the kernel, as for a drive."""
+        """Whether the process was killed but is still there: one of its threads waits in the kernel, as for a drive."""
         return self.is_alive() and any(_is_killed(thread) for thread in _threads(self.pid))
 
     def wait_gone(self, patience_seconds: float) -> bool:
-        """Wait until it is gone; says whether it is."""
+        """Wait until the process is gone; returns False if it is still there after `patience_seconds`."""
         deadline = time.monotonic() + patience_seconds
         while self.is_alive():
             if time.monotonic() >= deadline:
@@ -68,16 +68,16 @@ class ProcessIdentity:
         return True
 
     def waits_in(self) -> str:
-        """`process 12 (fio, in the kernel's io_schedule)`: for a message about one that does not end."""
+        """Words for a message on a process that does not end: `process 12 (fio, in the kernel's io_schedule)`."""
         stats = {thread: _stat(thread) for thread in _threads(self.pid)}
         waiting = next((thread for thread, stat in stats.items() if stat and stat[0] == "D"), None)
         command = _text(Path(f"/proc/{self.pid}/comm")).strip() or "unknown"
-        # `0` is what is read by a user who may not see it.
+        # A user without the permission to read it reads `0`.
         function = "" if waiting is None else _text(waiting / "wchan").strip("0\n")
         return f"process {self.pid} ({command}" + (f", in the kernel's {function})" if function else ")")
 
     def send(self, number: signal.Signals) -> bool:
-        """Signal the process if it is still the same one; says whether it was."""
+        """Send a signal if the pid is still of the same process; returns whether it was sent."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except OSError as error:
@@ -97,9 +97,9 @@ class ProcessIdentity:
 
 
 def uninterruptible_waits(pid: int) -> frozenset[tuple[int, int]]:
-    """The threads of a process and of its children that wait uninterruptibly, each with how often it has run so far.
+    """Threads of a process and its children that wait uninterruptibly: (thread id, number of context switches).
 
-    The same pair a second time is the same wait.
+    The same pair in a later call means the same wait.
     """
     threads = _threads(pid)
     for child in _text(Path(f"/proc/{pid}/task/{pid}/children")).split():
@@ -122,7 +122,10 @@ def _text(path: Path) -> str:
 
 
 def _stat(directory: Path) -> list[str]:
-    """The fields of a process or thread from the third on, its state; none once it is gone. See proc_pid_stat(5)."""
+    """Fields of /proc/…/stat of a process or thread, from the third, its state, on; none once it is gone.
+
+    See proc_pid_stat(5).
+    """
     # The second field, the command, is in parentheses and may hold spaces.
     return _text(directory / "stat").rpartition(")")[2].split()
 
@@ -150,10 +153,10 @@ def start_detached(
     output: BinaryIO | None = None,
     inherited: Collection[int] = (),
 ) -> "subprocess.Popen[bytes]":
-    """Start a process in a session of its own, so that whatever ends this one or its terminal leaves it alone.
+    """Start a process in a session of its own, so that it survives the end of this process or of its terminal.
 
-    It works in `directory`, makes files for its owner alone, and prints to `log`; where `output` is given, only errors
-    go to `log`. `inherited` are descriptors that it gets, too. Raises OSError.
+    Its working directory is `directory`, its files are for their owner only, and its output goes to `log`; with
+    `output`, only its standard error goes to `log`. `inherited` are descriptors that it inherits. Raises OSError.
     """
     return subprocess.Popen(
         command,
@@ -169,5 +172,5 @@ def start_detached(
 
 
 def disown(process: "subprocess.Popen[bytes]") -> None:
-    """The process outlives this one on purpose: Popen must not complain about that when it is collected."""
+    """Suppress Popen's warning on a process that outlives this one on purpose, when the Popen is garbage collected."""
     process.returncode = 0

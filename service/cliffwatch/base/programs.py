@@ -10,14 +10,16 @@ from cliffwatch.base.errors import Code, Problem
 
 DRIVE = "cliffwatch-drive"
 LOAD = "cliffwatch-load"
-#: What a program is asked besides its work is answered in an instant.
+#: Timeout of a query to a program, such as for its version, which is answered at once.
 ANSWER_SECONDS = 10.0
 
 
 def find_program(name: str, state_directory: Path) -> Path | None:
-    """The executable: the one that was built for this state directory, else the one beside this Python's environment (a
-    state directory too, where `make` installed it), else the one that the wheel brought, else the one on PATH; None
-    where none is."""
+    """Path of an executable; None where there is none.
+
+    It is the one built for this state directory, else the one beside this Python's environment (a state directory too,
+    where `make` installed it), else the one from the wheel, else the one on PATH.
+    """
     for directory in (state_directory, Path(sys.prefix).parent):
         if built := shutil.which(directory / "programs" / name):
             return Path(built)
@@ -26,7 +28,7 @@ def find_program(name: str, state_directory: Path) -> Path | None:
 
 
 def require_program(name: str, state_directory: Path) -> Path:
-    """The executable. Raises Problem(component_missing) when there is none."""
+    """Path of an executable, as `find_program` gives it. Raises Problem(component_missing) when there is none."""
     program = find_program(name, state_directory)
     if program is None:
         built = state_directory / "programs"
@@ -38,7 +40,7 @@ def require_program(name: str, state_directory: Path) -> Path:
 
 
 def ask(program: Path, *arguments: str, standard_input: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Output of a program that answers at once. Raises Problem(component_missing) where it prints nothing."""
+    """Run a program that answers at once; returns output and status. Raises Problem(component_missing) on a timeout."""
     try:
         return subprocess.run(
             [program, *arguments],
@@ -54,5 +56,5 @@ def ask(program: Path, *arguments: str, standard_input: str | None = None) -> su
 
 
 def version_of(program: Path) -> str:
-    """Version that the program itself prints. Raises Problem(component_missing) where it prints nothing."""
+    """Version that the program itself prints; empty if none. Raises Problem(component_missing) on a timeout."""
     return ask(program, "--version").stdout.strip().removeprefix(f"{program.name} ")

@@ -1,7 +1,8 @@
-"""Calls with a timeout, to what may never answer, such as a drive that hangs.
+"""Calls with a timeout to something that may never answer, such as a drive that hangs.
 
 A thread that waits for the kernel cannot be ended: it goes on until the answer is there, after its caller timed out. So
-what has been silent for long is not asked again meanwhile, few ask the same at once, and all such threads are bounded.
+a target with a call that timed out is not asked again meanwhile, only a few calls to one target run at once, and the
+number of all such threads is limited.
 """
 
 import threading
@@ -13,14 +14,14 @@ from typing import Generic, TypeVar
 from cliffwatch.base.clock import Clock
 
 PATIENCE_SECONDS = 5.0
-#: Questions that are open at once: about the same, and in all.
+#: Maximum number of calls in progress: to the same target, and in all.
 LIMIT_EACH, LIMIT = 4, 64
 
 T = TypeVar("T")
 
 
 class Unanswered(Exception):
-    """No answer in time. The message names the target, and says for how long it has been silent."""
+    """No answer in time. The message names the target, and for how many seconds it has not answered."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,8 +43,10 @@ class Questions:
         self._open: list[_Question[object]] = []
 
     def ask(self, about: str, act: Callable[[], T]) -> T:
-        """Run `act` in a thread; return its result. Raises Unanswered: at once where `about` has been silent for
-        long."""
+        """Run `act` in a thread; return its result, or raise its exception.
+
+        Raises Unanswered after the timeout, or at once where an earlier call to `about` has taken that long already.
+        """
         asked_at = self._clock.monotonic()
         question = self._turn(about, asked_at)
         threading.Thread(target=self._put, args=(question, act), name=f"question to {about}", daemon=True).start()
@@ -55,7 +58,7 @@ class Questions:
         return answer[0]
 
     def _turn(self, about: str, asked_at: float) -> _Question[object]:
-        """Wait for a free slot."""
+        """Wait for a free slot. Raises Unanswered."""
         with self._changed:
             while True:
                 mine = [each for each in self._open if each.about == about]
@@ -91,7 +94,7 @@ class Questions:
 
 
 class SharedAnswer(Generic[T]):
-    """Slow answer shared by all who ask for it at the same time: it is computed once."""
+    """Result of a slow function, computed once for all callers that ask for it at the same time."""
 
     def __init__(self, find_out: Callable[[], T]) -> None:
         self._find_out = find_out
@@ -99,7 +102,7 @@ class SharedAnswer(Generic[T]):
         self._under_way: Future[T] | None = None
 
     def ask(self) -> T:
-        """Result or exception of this call, or of one that was under way already."""
+        """Result or exception of this call, or of one that was in progress already."""
         with self._lock:
             shared, mine = self._under_way, Future[T]()
             if shared is None:

@@ -14,8 +14,11 @@ class NotAFile(OSError):
 
 
 def open_regular(path: str | Path, flags: int) -> int:
-    """A descriptor, and an opener for `open`; what is made is made for its owner alone. Raises OSError, NotAFile."""
-    # Without O_NONBLOCK, opening a FIFO blocks until its other end is opened. Of a file it changes nothing.
+    """Open a regular file and return its descriptor; serves as an opener for `open`. Raises OSError, NotAFile.
+
+    A new file is for its owner only.
+    """
+    # Without O_NONBLOCK, opening a FIFO blocks until its other end is opened. For a regular file it changes nothing.
     try:
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, PRIVATE_FILE)
     except OSError as error:
@@ -29,7 +32,7 @@ def open_regular(path: str | Path, flags: int) -> int:
 
 
 def reading(path: Path) -> BinaryIO:
-    """A file to read from. Raises OSError, NotAFile."""
+    """Open a regular file for reading. Raises OSError, NotAFile."""
     return open(path, "rb", opener=open_regular)
 
 

@@ -13,5 +13,5 @@ DASHBOARDS_DIRECTORY = _ROOT / "dashboards" / "json"
 MIGRATIONS_DIRECTORY = _ROOT / "migrations"
 PROBE_DIRECTORY = _ROOT / "exporters" / "ebpf"
 PROFILES_DIRECTORY = _ROOT / "drive" / "profiles"
-#: The drive that the drill ages, and that an aging drive is without a profile of its own.
+#: Profile of the drill's aging drive, and of aging drives without a profile of their own.
 DRILL_PROFILE = PROFILES_DIRECTORY / "drill.yaml"

@@ -1,6 +1,6 @@
 """Growing pause between retries."""
 
-#: Doubled this often, one second is 136 years, above any longest pause; more doublings would overflow.
+#: After this many doublings one second is 136 years, above any longest pause; more would overflow.
 _DOUBLINGS_AT_MOST = 32
 
 

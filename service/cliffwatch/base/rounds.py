@@ -11,11 +11,12 @@ _LOG = logging.getLogger(__name__)
 class Rounds:
     """Thread that calls a function periodically. A round that fails is logged; the next one follows.
 
-    Where rounds fail alike in a row, the log has the first in full, and a line each for the 2nd, 4th, 8th and so on.
+    Of rounds in a row that fail with the same kind of exception, the log has the first in full, and a line each for the
+    2nd, 4th, 8th and so on.
     """
 
     def __init__(self, name: str, period_seconds: float, act: Callable[[], object], trouble: str) -> None:
-        """`trouble` is what the log says of a round that failed, before why it did."""
+        """`trouble` is the log's message on a round that failed, before the reason."""
         self._period_seconds = period_seconds
         self._act = act
         self._trouble = trouble
@@ -33,7 +34,7 @@ class Rounds:
             self._thread.join()
 
     def busy_seconds(self) -> float:
-        """Duration of the round in progress so far; 0 between two."""
+        """Duration of the round in progress so far; 0 between rounds."""
         began_at = self._began_at
         return 0.0 if began_at is None else time.monotonic() - began_at
 
@@ -46,7 +47,7 @@ class Rounds:
                 self._act()
                 failed = None
             except Exception as error:
-                # A database or a disk may be away for a while: the next round does what this one could not.
+                # A database or a disk may be unavailable for a while: the next round tries again.
                 count = count + 1 if type(error) is failed else 1
                 failed = type(error)
                 if count == 1:

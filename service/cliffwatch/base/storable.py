@@ -3,17 +3,17 @@
 import re
 from typing import Any
 
-#: What no text that is stored may hold: NUL, and half of a character.
+#: Characters that cannot be stored: NUL, and surrogates (half a character).
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def storable_text(text: str) -> str:
-    """The text, with what cannot be stored replaced."""
+    """The text with U+FFFD for each character that cannot be stored: NUL and surrogates."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def check_text(value: Any) -> Any:
-    """The value unchanged. Raises ValueError where it holds text that cannot be stored: NUL, or half a character."""
+    """The value unchanged. Raises ValueError where it holds text that cannot be stored, with NUL or a surrogate."""
     if isinstance(value, str):
         if _UNSTORABLE.search(value):
             raise ValueError("the text holds a NUL or a lone surrogate; leave it out")

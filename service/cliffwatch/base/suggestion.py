@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-#: Less alike than this, a name is another one and no misspelling.
+#: Least likeness of a misspelled name to the known one.
 _ALIKE = 0.6
-#: A nested name has to be more alike by this much than one that would fit where it was typed.
+#: By this much a nested name has to be more alike than a name that is valid where it was typed.
 _NESTED_LEAD = 0.15
 #: A longer input is no mistyped name, and the time to compare it grows with the square of its length.
 _LENGTH_LIMIT = 100
 
 
 def did_you_mean(typed: str, known: Iterable[str], nested: Iterable[str] = ()) -> str:
-    """The end of a sentence, such as `; did you mean 'quick-soak'?`; empty where nothing known is like it.
+    """End of an error message, such as `; did you mean 'quick-soak'?`; empty where no known name is similar.
 
     `nested` are dotted names, of which the last part is compared.
     """

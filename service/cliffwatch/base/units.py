@@ -1,21 +1,21 @@
-"""Durations and sizes as people write them: `36h`, `1h30m`, `250ms`; `4GiB`, `16KiB`, `1GB`; and numbers for reading.
+"""Parse and format durations (`36h`, `1h30m`, `250ms`) and sizes (`4GiB`, `16KiB`, `1GB`); format numbers for reading.
 
-Whatever is shown to people is written by the `format_…` functions, by one set of rules. The pages' web/static/format.js
-follows the same (a test compares the two over a table of values), and so do the texts of alerts/rules, as far as
-Prometheus' templates can:
+Every value shown to people is written by the `format_…` functions, by one set of rules. The pages' web/static/format.js
+follows the same rules (a test compares the two over a table of values), and so do the texts of alerts/rules, as far as
+Prometheus' templates allow:
 
     latency         three digits, no zeros at the end, and µs, ms or s: `949 ms`, `3.33 s`, `1,234 s`
     ratio           two decimals below 2, one below 10, then none, and a ×: `1.72×`, `4.1×`, `113×`, `2,305×`
-    amplification   a ratio with two decimals always and no ×, since 1 means something: `1.00`, `12.34`
-    share           three digits in per cent, `0.61 %`, and `< 0.01 %` below that; one that is held against a limit is
-                    rounded down to two decimals instead (`verdict.percent`), so that it never seems to reach it
+    amplification   a ratio, always with two decimals and no ×, since 1 is a meaningful value: `1.00`, `12.34`
+    share           three digits in per cent, `0.61 %`, and `< 0.01 %` below that; a share that is compared with a limit
+                    is rounded down to two decimals (`verdict.percent`), so that it never seems to reach the limit
     count           all digits in groups, `1,296,000`; from ten million on four and a word, `12.96 million`
     rate            three digits below a hundred, else a count, and `/s`: `0.25 /s`, `204,800 /s`
     size            one decimal and a unit of 1024: `1.5 GiB`, `512 B`; the next one from 1,000 on, `1.0 GiB`;
                     bytes a second likewise: `1.5 GiB/s`
     length of time  `4 s` and `2.5 s` below a minute, then as people write it, hours staying hours: `1m30s`, `35h59m50s`
     hours           one decimal: `12.9 h`; minutes and seconds below one hour, `45m`
-    number          what has none of these units, with three digits: `1.24`, `24.5`, `2,598`
+    number          a value without such a unit, three digits: `1.24`, `24.5`, `2,598`
 
 A tie is rounded to the even digit, as Python does.
 """
@@ -58,7 +58,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest exact writing, to the millisecond: 5400 → `1h30m`, 0 → `0s`."""
+    """Format a duration exactly to the millisecond, so that it can be parsed back: 5400 → `1h30m`, 0 → `0s`."""
     milliseconds = round(seconds * 1000)
     if milliseconds == 0:
         return "0s"
@@ -168,7 +168,7 @@ def format_share(ratio: float) -> str:
 
 
 def format_rare_share(ratio: float) -> str:
-    """Two digits of a ratio that may be tiny, without an exponent."""
+    """Format a share that may be tiny: two digits in per cent, without an exponent."""
     hundredths = ratio * 100
     return (
         "less than 0.0001 %"
@@ -178,12 +178,12 @@ def format_rare_share(ratio: float) -> str:
 
 
 def six_digits(value: float) -> float:
-    """A measurement as documents have it: more digits than that say nothing."""
+    """Round a measurement to six digits for a document: further digits are meaningless."""
     return float(f"{value:.6g}")
 
 
 def four_digits(value: float) -> float:
-    """A mean or a ratio as journals and charts have it, of which there are many."""
+    """Round a mean or a ratio to four digits for journals and charts, which hold many of them."""
     return float(f"{value:.4g}")
 
 

@@ -1,1 +1,1 @@
-"""The `cliffwatch` command: a client of the API, plus what must work without the service."""
+"""The `cliffwatch` command: a client of the API, plus commands that must work without the service."""

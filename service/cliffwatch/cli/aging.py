@@ -1,4 +1,4 @@
-"""`cliffwatch drive attach`, `detach`, `aging`, `clean`: aging drives of this machine. They need root, no service."""
+"""`cliffwatch drive attach`, `detach`, `aging`, `clean`: emulated aging drives. They need root, but no service."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -142,7 +142,7 @@ def register(app: typer.Typer) -> None:
 
 
 def drive_settings(profile: Path, capacity: str | None, assignments: list[str]) -> dict[str, Any]:
-    """The settings of the modelled drive: the profile's, with what was given besides. Raises Problem."""
+    """Settings of the emulated drive: the profile's, overridden by `capacity` and `assignments`. Raises Problem."""
     settings = read_document(profile)
     if capacity is not None:
         try:
@@ -154,7 +154,7 @@ def drive_settings(profile: Path, capacity: str | None, assignments: list[str]) 
     if {"capacity", "blocks"} <= names:
         raise Problem(Code.DRIVE_INVALID, "capacity and blocks both say how large the drive is; give one of them")
     if names & {"capacity", "blocks"}:
-        # What the profile says of its size, in whichever way, would win or be in the way.
+        # The profile's own size, as capacity or blocks, would override the given size or conflict with it.
         settings = {key: value for key, value in settings.items() if key not in ("capacity", "blocks")}
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
@@ -174,7 +174,7 @@ def _share_of(unpartitioned: str | None) -> float:
 
 
 def _value(text: str) -> Any:
-    """Value of a setting as YAML reads it, except that `on` and `off` are words here."""
+    """Value of a setting, parsed as YAML, except that `on` and `off` stay strings."""
     return text if text in ("on", "off") else yaml.safe_load(text)
 
 

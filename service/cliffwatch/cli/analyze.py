@@ -29,14 +29,14 @@ EXIT_NOT_PASSED = 1
 
 
 class Mode(StrEnum):
-    """Which detection is run."""
+    """Detection mode: all windows at once (offline), or window by window as during the run (online)."""
 
     OFFLINE = "offline"
     ONLINE = "online"
 
 
 class Format(StrEnum):
-    """How the analysis is printed."""
+    """Output format of the analysis."""
 
     TEXT = "text"
     JSON = "json"
@@ -44,10 +44,10 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The verdict with its reasons, and each finding as it is printed.
+    """Verdict with its reasons, and the findings as rows to print.
 
-    `not_judged` says what the verdict leaves out because the source does not hold it, `read` what was made of a file;
-    both are empty of a journal.
+    `not_judged` says what the verdict does not cover because the source has no data on it, `read` how much data was
+    read from a file. Both are empty for a journal.
     """
 
     verdict: str
@@ -158,13 +158,13 @@ def _of_output(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
-    """A file as text, compressed by gzip where its name ends so. Bytes that are no text are replaced."""
+    """Open a file as UTF-8 text, decompressing it if its name ends in .gz. Undecodable bytes are replaced."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         yield TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
 
 
 def _extent(table: Table) -> str:
-    """How much there is to judge by: `70 windows of 1 s, of which 68 have a latency`."""
+    """Amount of data that was read: `Read 70 windows of 1 s, of which 68 have a latency`."""
     latencies = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
     measured = sum(any(sample.values.get(name) for name in latencies) for sample in table.samples)
     missing = "" if measured == len(table.samples) else f", of which {measured:,} have a latency"

@@ -1,4 +1,4 @@
-"""`cliffwatch rules export` and `cliffwatch dashboards export`: take them to a Prometheus and a Grafana of your own."""
+"""`cliffwatch rules export`, `dashboards export`: alert rules and dashboards for your own Prometheus and Grafana."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ from cliffwatch.cli.tree import CommandTree
 rules = CommandTree(help="Alert and recording rules.")
 dashboards = CommandTree(help="Grafana's dashboards.")
 _NAME = "cliffwatch"
-#: By which the Grafana of kube-prometheus-stack finds them.
+#: Label by which the Grafana of kube-prometheus-stack finds dashboards.
 _DASHBOARD_LABEL = {"grafana_dashboard": "1"}
 ToOption = Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")]
 OperatorOption = Annotated[
@@ -103,7 +103,7 @@ def _resource(api_version: str, kind: str, name: str, labels: dict[str, str]) ->
 
 
 def _labels(texts: list[str] | None) -> dict[str, str]:
-    """Labels of resources; Kubernetes' own rules for them are for it to judge. Raises Problem(bad_request)."""
+    """Labels of resources, from NAME=VALUE texts; Kubernetes checks its own rules. Raises Problem(bad_request)."""
     labels = {"app.kubernetes.io/name": _NAME}
     for text in texts or ():
         name, _, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""HTTP client of the API for the command line: JSON in, JSON out, and every refusal a `Problem`."""
+"""HTTP client of the API for the command line: JSON in, JSON out; an error response raises `Problem`."""
 
 import json
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 STREAM_SILENCE_SECONDS = 45.0
 #: A bundle is checked, and its report made, before the service answers.
 _UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
-#: A picture is drawn when it is first asked for.
+#: A picture is drawn when it is first requested.
 _CONTENT_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=330.0)
-#: A report of 36 h takes half a minute on a quiet machine, and waits its turn.
+#: A report of a 36 h run takes half a minute on an idle machine, and waits while other reports are made.
 _MAKING_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=1300.0)
 _PIECE_BYTES = 1024 * 1024
 _PAGE_SIZE = 100
@@ -28,7 +28,7 @@ _READY_TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One server-sent event. `name` is empty for a comment, which only says that the service is alive."""
+    """One server-sent event. `name` is empty for a comment, which only shows that the service is alive."""
 
     name: str
     data: str
@@ -39,11 +39,11 @@ class ApiClient:
     """A client of one service with one token."""
 
     def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
-        """`transport`: how requests travel, when not over the network. Raises Problem(bad_request): `url` is none."""
+        """`transport` replaces HTTP over the network. Raises Problem(bad_request) when `url` is not a URL."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url.rstrip("/")
-        # Proxies of the environment are for the world outside; the service is on this machine or a known one. Without
-        # TLS no certificate is verified, and reading the system's would take a tenth of a command's time.
+        # Ignore proxies of the environment: the service is on this machine or a known host. Without TLS no certificate
+        # is verified, and loading the system's certificates would take a tenth of a command's time.
         try:
             self._http = httpx.Client(
                 base_url=self.url,
@@ -69,7 +69,7 @@ class ApiClient:
         return self._json("POST", path, params=_given(query), json={} if body is None else body)
 
     def make(self, path: str) -> Any:
-        """Ask for something that takes the service minutes."""
+        """POST a request with a long timeout: the service may need minutes for it."""
         return self._json("POST", path, timeout=_MAKING_TIMEOUT)
 
     def put(self, path: str, body: Any) -> Any:
@@ -85,7 +85,7 @@ class ApiClient:
         return self._request("GET", path, timeout=_CONTENT_TIMEOUT).content
 
     def upload(self, path: str, content: BinaryIO) -> Any:
-        """Send a file as it stands; the answer may take as long as the service works on it."""
+        """POST a zstd file in pieces, with a timeout that covers the time that the service needs to process it."""
         headers = {"Content-Type": "application/zstd"}
         return self._json("POST", path, content=_pieces(content), headers=headers, timeout=_UPLOAD_TIMEOUT)
 
@@ -102,14 +102,14 @@ class ApiClient:
                 return items[:limit]
 
     def is_ready(self) -> bool:
-        """Whether the service answers and says that it is ready."""
+        """Whether the service answers and reports that it is ready."""
         try:
             return self._http.get("/readyz", timeout=_READY_TIMEOUT_SECONDS).is_success
         except httpx.HTTPError:
             return False
 
     def why_not_ready(self) -> str | None:
-        """Reason why a service that answers is not ready; None when it is, or none answers."""
+        """Reason why the service is not ready; None when it is ready or does not answer."""
         try:
             answer = self._http.get("/readyz", timeout=_READY_TIMEOUT_SECONDS)
         except httpx.HTTPError:
@@ -118,7 +118,7 @@ class ApiClient:
 
     @contextmanager
     def events(self, path: str, last_event_id: str | None) -> Iterator[Iterator[ServerEvent]]:
-        """Server-sent events, from the one after `last_event_id` on. Raises Problem, also while they are read."""
+        """Stream server-sent events that follow `last_event_id`. Raises Problem, also while the events are read."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
         timeout = httpx.Timeout(_TIMEOUT.connect, read=STREAM_SILENCE_SECONDS)
         try:
@@ -160,12 +160,12 @@ class ApiClient:
 
 
 def path_of(*parts: str) -> str:
-    """The path of a resource; a name is quoted, so that it stays one segment whatever is in it."""
+    """URL path of a resource; each part is percent-encoded, so that it stays one segment."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 def problem_of(response: httpx.Response) -> Problem:
-    """The problem that an error response states; one made from its status when it states none."""
+    """Problem from the body of an error response, or from its status when the body has none."""
     try:
         body = response.json()
         detail = str(body.get("detail") or body["title"])
@@ -179,9 +179,9 @@ def problem_of(response: httpx.Response) -> Problem:
 
 
 def parse_events(lines: Iterator[str]) -> Iterator[ServerEvent]:
-    """Server-sent events (WHATWG HTML, section 9.2.6) from the lines of a stream.
+    """Parse server-sent events (WHATWG HTML, section 9.2.6) from the lines of a stream.
 
-    With its comments, which libraries drop: they show that a stream without events is alive.
+    Comments are yielded too, unlike in libraries, which drop them: they show that a stream without events is alive.
     """
     name, last_id = "", ""
     data: list[str] = []
@@ -204,7 +204,7 @@ def parse_events(lines: Iterator[str]) -> Iterator[ServerEvent]:
 
 
 def json_of(event: ServerEvent) -> dict[str, Any]:
-    """The event's data. Raises Problem when it is not a JSON object."""
+    """The event's data, parsed as a JSON object. Raises Problem when it is not one."""
     try:
         body = json.loads(event.data)
     except ValueError as error:

@@ -57,7 +57,7 @@ def drives(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
-    """Kinds of target, then what there is of the kind: directories, and drives by names that do not move."""
+    """Kinds of target; after `directory:` the directories, after `device:` the stable identities of the drives."""
     kind, separator, rest = incomplete.partition(":")
     if not separator:
         return _fitting([f"{kind}:" for kind in TARGET_FORMS], incomplete)
@@ -75,13 +75,13 @@ def _names(context: typer.Context, path: str, key: str, incomplete: str) -> list
 
 
 def _session(context: typer.Context) -> Session:
-    """A session made from the global options: the callback that makes it does not run during completion."""
+    """Session from the global options: the root callback, which usually creates it, does not run in completion."""
     given = context.find_root().params
     return Session(given.get("url"), given.get("token_file"), given.get("state_directory"), None)
 
 
 def _asked(session: Session, question: Callable[[ApiClient], Any]) -> list[Any] | None:
-    """The service's answer; None when it cannot be asked."""
+    """Result of a request to the service; None when the request fails."""
     try:
         with session.client() as api:
             return list(question(api))
@@ -101,7 +101,7 @@ def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _paths(incomplete: str, endings: tuple[str, ...]) -> list[str]:
-    """Directories, with a slash behind, and files with one of these endings."""
+    """Paths that begin with `incomplete`: directories, with a trailing slash, and files with one of the endings."""
     directory, _, beginning = incomplete.rpartition("/")
     base = f"{directory}/" if "/" in incomplete else ""
     found = []

@@ -1,7 +1,7 @@
 """Start the service as a background process, find it again, and stop it.
 
-`service.json` in the state directory says which process it is, by pid, start time and boot, so that a pid that belongs
-to another process by now is never taken for the service.
+`service.json` in the state directory identifies the process by pid, start time and boot, so that a pid that was reused
+by another process is never mistaken for the service.
 """
 
 import json
@@ -26,7 +26,7 @@ _LOG_TAIL_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A service that runs: which process, and where it listens."""
+    """A running service: its process, and the URL at which it listens."""
 
     process: ProcessIdentity
     url: str
@@ -58,7 +58,7 @@ def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemo
     try:
         remember_daemon(state_directory, Daemon(identity, url))
     except OSError as error:
-        # Without that file no command could find or stop the process.
+        # Without the process file no command could find or stop the process.
         process.kill()
         process.wait()
         detail = f"the state directory {state_directory} takes nothing: {error.strerror}; make room there"
@@ -78,7 +78,7 @@ def _did_not_start(state_directory: Path, process: "subprocess.Popen[bytes]") ->
 
 
 def stop_daemon(daemon: Daemon, clock: Clock, grace_seconds: float) -> bool:
-    """End the service; says whether it went by itself. Runs have processes of their own and go on."""
+    """Stop the service; returns False if it had to be killed. Runs have their own processes and continue."""
     if not daemon.process.send(signal.SIGTERM):
         return True
     if wait_until(lambda: not daemon.process.is_alive(), clock, grace_seconds):
@@ -88,13 +88,13 @@ def stop_daemon(daemon: Daemon, clock: Clock, grace_seconds: float) -> bool:
 
 
 def forget_daemon(state_directory: Path) -> None:
-    """Remove the process file. One that cannot be removed names a process that has ended, and is ignored."""
+    """Remove the process file. Failure is ignored, since the file then names a process that has ended."""
     with suppress(OSError):
         (state_directory / PROCESS_FILE).unlink()
 
 
 def log_tail(state_directory: Path) -> str:
-    """The last lines of the service's log, under a line that says where it is."""
+    """The last lines of the service's log, below a line with its path; or why it cannot be read."""
     path = state_directory / LOG_FILE
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL_LINES:]

@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE` of the modelled drive: faults that name what was typed."""
+"""`--set KEY=VALUE` of the emulated drive: check names, and word errors by what the user typed."""
 
 import re
 import subprocess
@@ -11,12 +11,12 @@ from cliffwatch.cli.tree import given_repeatedly
 
 _FLAG = re.compile(r"^ +--([a-z][a-z-]*)", re.MULTILINE)
 _REFUSED = re.compile(r"(?P<drive>.* cannot be served: )--(?P<flag>[a-z-]+): (?P<advice>.*)")
-#: What the model's own refusals call a kind of value, and what people call it.
+#: Types of values as the drive model's error messages name them, and as users know them.
 _KINDS = {"u32": "a whole number", "u64": "a whole number", "f64": "a number", "a boolean": "true or false"}
 
 
 def setting_name(assignment: str) -> str:
-    """The setting that a KEY=VALUE is about, as the model names it."""
+    """Name of the setting in KEY=VALUE, as the drive model spells it: with - for _."""
     return assignment.partition("=")[0].strip().replace("_", "-")
 
 
@@ -55,7 +55,7 @@ def check_names(program: Path, assignments: Iterable[str], code: Code) -> None:
 
 
 def with_typed(problem: Problem, assignments: Iterable[str], typed: Mapping[str, str]) -> Problem:
-    """The model's refusal with what was `typed`, by the setting's name, in place of the model's own flag."""
+    """Reword the drive model's error: name what the user `typed` for the setting instead of the model's own flag."""
     if refused := _REFUSED.fullmatch(problem.detail):
         what = typed.get(refused["flag"], f"{refused['flag']} in the profile")
         return Problem(problem.code, f"{refused['drive']}{what}: {refused['advice']}", problem.faults)

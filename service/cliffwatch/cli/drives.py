@@ -1,4 +1,4 @@
-"""`cliffwatch drive …`: what drives the service's machine has, and what the safety gate says to each; aging drives."""
+"""`cliffwatch drive …`: the drives of the service's machine with the safety gate's objections; emulated drives."""
 
 import shutil
 import textwrap
@@ -17,7 +17,7 @@ app = CommandTree(help="List the drives of the service's machine, and attach emu
 aging.register(app)
 what_if.register(app)
 
-#: Narrower than this, words would be torn apart.
+#: Minimum width of a line; below it, words would be split.
 _WIDTH_MINIMUM = 40
 _FIELD_WIDTH = 10
 
@@ -39,7 +39,7 @@ def list_drives(context: typer.Context, output: OutputOption = None) -> None:
 
 
 def drive_lines(drive: Mapping[str, Any], width: int) -> list[str]:
-    """A drive in lines no longer than `width`, unless a name alone is longer."""
+    """Describe a drive in lines of at most `width` columns, unless a single name is longer."""
     objections = [objection["message"] for objection in drive["objections"]]
     facts = [("target", target_of(drive))]
     facts += [("no:", message) for message in objections] or [("eligible", "yes, as a raw device; all on it is lost")]
@@ -52,14 +52,14 @@ def drive_lines(drive: Mapping[str, Any], width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """Lines of whole words: a path or a name that was torn apart could not be copied."""
+    """Wrap a text between words only: a path or a name that is split could not be copied."""
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
     )
 
 
 def kind_of(drive: Mapping[str, Any]) -> list[str]:
-    """Description of a drive: its size, its kind, its maker's name for it."""
+    """Description of a drive: size, kind, model, and whether it is read-only."""
     if drive["backing_file"]:
         kind = f"loop device over {drive['backing_file']}"
     elif drive["raid_level"]:
@@ -73,7 +73,7 @@ def kind_of(drive: Mapping[str, Any]) -> list[str]:
 
 
 def target_of(drive: Mapping[str, Any]) -> str:
-    """Value of `--target` for the drive: the first of the names that do not move."""
+    """Value of `--target` for the drive: the first of its stable names; or why it has none."""
     identities = drive["identities"]
     if identities:
         return f"device:{identities[0]}"

@@ -1,4 +1,4 @@
-"""Begin a run and follow it to its end, whose verdict is the command's exit status."""
+"""Start a run and follow it to its end; its verdict sets the command's exit status."""
 
 import sys
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ ConfirmOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a command goes on once its run has begun: whether it watches or waits, and what it writes at the end."""
+    """What a command does after it started a run: watch it or wait for it, and write the result."""
 
     how: Output
     watch: bool
@@ -44,7 +44,7 @@ class Ending:
     give_up_after: str
 
     def check(self) -> None:
-        """Raises Problem(bad_request) where the result could not be written."""
+        """Check that the JUnit file can be written. Raises Problem(bad_request), also without --watch and --wait."""
         if self.junit is None:
             return
         if not (self.watch or self.wait):
@@ -53,7 +53,7 @@ class Ending:
 
 
 def begin(api: ApiClient, order: dict[str, Any], run_id: str | None, ending: Ending, *, dry_run: bool) -> None:
-    """Start a run, or print what it would do. A drive's erasure is confirmed at the terminal, unless it was before."""
+    """Start a run, or print its plan. Ask at the terminal to confirm a drive's erasure, unless it is confirmed."""
     ending.check()
     if dry_run:
         _dry_run(api, order, run_id, ending.how)
@@ -76,7 +76,7 @@ def begin(api: ApiClient, order: dict[str, Any], run_id: str | None, ending: End
 
 
 def follow(api: ApiClient, run_id: str, ending: Ending) -> None:
-    """Follow a run to its end, write its result as JUnit XML where asked to, and exit with its verdict's status."""
+    """Follow a run to its end, write its result as JUnit XML if requested, and exit with the verdict's status."""
     clock = SystemClock()
     patience_seconds = seconds_of("--give-up-after", ending.give_up_after)
     run: dict[str, Any] = {}
@@ -104,14 +104,14 @@ def follow(api: ApiClient, run_id: str, ending: Ending) -> None:
 
 
 def workload_name(run: Any) -> str:
-    """`name@version`; the name alone for a workload that came with the order."""
+    """`name@version`; the name alone for a workload whose document came with the run request."""
     workload = run.get("workload") or {}
     version = workload.get("version")
     return show(workload.get("name")) + (f"@{version}" if version is not None else "")
 
 
 def target_name(run: Any) -> str:
-    """`kind:what`, as `--target` takes it; of several, each."""
+    """Targets of a run as `--target` takes them, such as `directory:/data`, joined by ` + `."""
     return " + ".join(_target_text(target) for target in [run.get("target") or {}, *(run.get("more_targets") or [])])
 
 

@@ -13,7 +13,7 @@ app = CommandTree(help="The database, which is an index over the journals of run
 
 @app.callback()
 def group() -> None:
-    """Keeps `rebuild` a command of its own although it is the only one."""
+    """Empty callback that keeps `rebuild` a subcommand, although it is the only one."""
 
 
 @app.command("rebuild")

@@ -22,7 +22,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def require_writable(path: Path) -> None:
     """Check before a run is started that its result can be written. Raises Problem(bad_request).
 
-    The result of an earlier one is removed: a CI server would take it for this one's where there is none.
+    The file of an earlier run is removed, so that a CI server does not mistake it for the result of this run.
     """
     try:
         path.open("ab").close()
@@ -33,7 +33,7 @@ def require_writable(path: Path) -> None:
 
 
 def write_junit(api: ApiClient, run: Mapping[str, Any], workload: str, target: str, path: Path) -> None:
-    """Write the result of a run that is over. Raises Problem where the file cannot be written."""
+    """Write the result of a finished run as JUnit XML. Raises Problem if the file cannot be written."""
     document = junit_of(run, _limits(api, run), workload, target)
     try:
         path.write_bytes(document)
@@ -42,10 +42,10 @@ def write_junit(api: ApiClient, run: Mapping[str, Any], workload: str, target: s
 
 
 def junit_of(run: Mapping[str, Any], limits: Sequence[Mapping[str, Any]], workload: str, target: str) -> bytes:
-    """A run of the API and its report's limits as JUnit XML.
+    """JUnit XML of a run as the API shows it, and of the limits in its report.
 
-    `failure` is what the target did, `error` what keeps the run from saying anything about it. The elements are those
-    of the schema of Apache Ant's JUnit task, which CI servers agree on.
+    A `failure` is due to the target, an `error` means that the run allows no statement about the target. The elements
+    are those of the schema of Apache Ant's JUnit task, which CI servers agree on.
     """
     seconds = f"{run.get('elapsed_seconds') or 0.0:.3f}"
     suite = ET.Element("testsuite", name=_text(f"cliffwatch {workload}"), timestamp=_timestamp(run), time=seconds)
@@ -97,7 +97,7 @@ def _spans(limit: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _limits(api: ApiClient, run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Limits of the run's report; none where it has no report, which its verdict says."""
+    """Limits in the run's report; empty if the run has no report, which its verdict explains."""
     if not run.get("report"):
         return []
     limits: list[Mapping[str, Any]] = api.get(path_of("runs", run["id"], "report"))["limits"]
@@ -105,7 +105,7 @@ def _limits(api: ApiClient, run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _timestamp(run: Mapping[str, Any]) -> str:
-    """When the run began: ISO 8601 without a zone, UTC, as the schema has it."""
+    """Start time of the run (else its creation): ISO 8601 in UTC without a zone, as the schema requires."""
     return str(run.get("started_at") or run["created_at"])[:19]
 
 

@@ -1,4 +1,4 @@
-"""The runs that are kept: `cliffwatch run label`, `run note`, `run pin`, `run unpin`, `run again`, `run diff`, …"""
+"""Manage stored runs: `cliffwatch run label`, `note`, `pin`, `unpin`, `again`, `diff` and `delete`."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 
 def labels_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
-    """Labels of texts such as `release=26.1`. Raises Problem(bad_request) that names the flag."""
+    """Parse labels such as `release=26.1`. Raises Problem(bad_request) that names the flag."""
     try:
         pairs = list(map(parse_label, texts))
         names = [name for name, _ in pairs]
@@ -63,7 +63,7 @@ def labels_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def labels_text(run: Mapping[str, Any]) -> str:
-    """The labels of a run, or of a schedule's, and whether it is pinned."""
+    """Labels of a run or of a schedule as text, after `pinned` if the run is pinned."""
     labels = [f"{name}={value}" for name, value in (run.get("labels") or {}).items()]
     return ", ".join([*(["pinned"] if run.get("pinned") else []), *labels]) or show(None)
 
@@ -94,7 +94,7 @@ def note_run(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The note, in place of the one before; '' for none.")],
     output: OutputOption = None,
 ) -> None:
-    """Write down what is to be known of a run, such as the firmware of its drive."""
+    """Set the note of a run, such as the firmware of its drive."""
     _change(context, run, {"note": text}, output)
 
 
@@ -119,7 +119,7 @@ def run_again(
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
 ) -> None:
-    """Start a run of the same workload, targets and labels as another one. What erases a drive is confirmed anew."""
+    """Start a run with the workload, targets and labels of another run. Erasing a drive must be confirmed again."""
     session = session_of(context)
     ending = Ending(session.how(output), watch, wait, junit, give_up_after)
     with session.client() as api:
@@ -162,7 +162,7 @@ def delete_run(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     output: OutputOption = None,
 ) -> None:
-    """Delete a finished run: its journal, its reports and its telemetry. One that is pinned stays."""
+    """Delete a finished run: its journal, its reports and its telemetry. A pinned run is not deleted."""
     session = session_of(context)
     with session.client() as api:
         run = known_run(api, run)

@@ -1,7 +1,7 @@
 """Follow a run until it is over, through lost connections and restarts of the service.
 
-The run does not depend on the service, so neither does following it: a service that is away is waited for, and the
-stream is taken up again after the last event that was seen.
+A run does not depend on the service, so neither does following it: while the service is unreachable, the client waits
+for it, and then resumes the stream after the last event that it received.
 """
 
 from collections.abc import Iterator
@@ -47,14 +47,14 @@ class EventSeen:
 
 @dataclass(frozen=True, slots=True)
 class RunNotice:
-    """Something that the person who watches should know about the watching."""
+    """Message for the user about the connection to the service, such as that the service answers again."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class KeepAlive:
-    """Update without news: the service is alive."""
+    """Update without content: the service is alive."""
 
 
 Update = RunSeen | WindowSeen | EventSeen | RunNotice | KeepAlive
@@ -65,7 +65,7 @@ def is_over(run: dict[str, Any]) -> bool:
 
 
 class Follower:
-    """Follows one run. `give_up_after` seconds without an answer end it with Problem(service_unreachable)."""
+    """Follow one run. Raises Problem(service_unreachable) after `give_up_after` seconds without an answer."""
 
     def __init__(self, api: ApiClient, run_id: str, clock: Clock, give_up_after: float) -> None:
         self._api = api
@@ -80,7 +80,7 @@ class Follower:
         self._attempts = 0
 
     def updates(self) -> Iterator[Update]:
-        """Updates of the run until it is over. The first failure to reach the service is raised as it is."""
+        """Updates of the run until it is over. The first request is not retried: if it fails, its Problem is raised."""
         run = self._api.get(self._path)
         yield RunSeen(run)
         while not is_over(run):
@@ -110,7 +110,7 @@ class Follower:
                         return
             finally:
                 self._empty_streams = self._empty_streams + 1 if empty else 0
-        # A stream that ends early belongs to a service that is stopping: see what it says next.
+        # A stream ends early when the service is stopping: fetch the present state of the run.
         run = self._api.get(self._path)
         yield RunSeen(run)
         if not is_over(run):
@@ -128,7 +128,7 @@ class Follower:
         return KeepAlive()
 
     def _poll(self) -> Iterator[Update]:
-        """Updates from asking again and again: what is left where something on the way holds streams back."""
+        """Updates from polling, for networks in which something between client and service holds streams back."""
         while True:
             run = self._api.get(self._path)
             yield RunSeen(run)
@@ -142,7 +142,7 @@ class Follower:
 
     def _wait_for_service(self, problem: Problem) -> Iterator[Update]:
         if problem.code not in _AWAY:
-            # Not the service but the stream is refused, if the run itself can still be read.
+            # If the run itself can still be read, only the stream is refused: poll instead.
             self._empty_streams = _EMPTY_STREAMS
             yield RunSeen(self._api.get(self._path))
             return

@@ -1,9 +1,8 @@
 """The `cliffwatch` command.
 
-Exit status: 0 a pass, or done as asked; 1 a run ended with any other verdict; 2 what was asked for cannot be done as it
-was asked; 3 the service, or something it needs, is not there; 4 the database is of a newer version; 130 Ctrl-C. Every
-flag can be given as an environment variable: CLIFFWATCH, the command's words and the flag's name, joined by `_`, in
-capitals.
+Exit status: 0 a pass, or success; 1 a run ended with any other verdict; 2 the request is not valid; 3 the service, or
+something that it needs, is unavailable; 4 the database is of a newer version; 130 Ctrl-C. Every flag can be given as an
+environment variable: CLIFFWATCH, the command's words and the flag's name, joined by `_`, in capitals.
 """
 
 import os
@@ -87,7 +86,7 @@ def root(
             "--version",
             is_eager=True,
             callback=lambda asked: _print_version(asked),
-            # CLIFFWATCH_VERSION is a name that images and scripts take for something else.
+            # Images and scripts use the name CLIFFWATCH_VERSION for something else.
             allow_from_autoenv=False,
             help="Print the version and exit.",
         ),
@@ -99,7 +98,7 @@ def root(
 
 @app.command("part")
 def part() -> None:
-    """Execute one part of a run, as lines on stdin ask for it. Runs start it; ARCHITECTURE.md has its lines."""
+    """Execute one part of a run, by commands on stdin. Only runs start it; ARCHITECTURE.md describes the protocol."""
     raise typer.Exit(run_part())
 
 
@@ -119,14 +118,14 @@ def _print_version(asked: bool) -> None:
 
 
 def exit_status_of(problem: Problem) -> int:
-    """Usage where the one who asked can mend it, infrastructure where the service's machine has to be mended."""
+    """Exit status: usage if the user can correct the problem, infrastructure if it is on the service's machine."""
     if problem.code is Code.DATABASE_NEWER:
         return EXIT_DATABASE_NEWER
     return EXIT_INFRASTRUCTURE if problem.kind.status >= 500 else EXIT_USAGE
 
 
 def main() -> None:
-    """The console script."""
+    """Entry point of the console script: run the command, and print a Problem to stderr."""
     try:
         app(prog_name=PROGRAM)
     except Problem as problem:

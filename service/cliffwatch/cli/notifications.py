@@ -1,4 +1,4 @@
-"""`cliffwatch notify …`: tell people of cliffs and of runs that ended, through this machine's Alertmanager."""
+"""`cliffwatch notify …`: notify people of cliffs and of runs that ended, through this machine's Alertmanager."""
 
 from pathlib import Path
 from typing import Annotated
@@ -83,7 +83,7 @@ def send_test(context: typer.Context, channel: ChannelArgument, output: OutputOp
 
 @app.command("remove")
 def remove(context: typer.Context, channel: ChannelArgument, output: OutputOption = None) -> None:
-    """Remove a channel. Its file stays."""
+    """Remove a channel. The file with its address stays."""
     session = session_of(context)
     settings = session.keeping_state()
     found = _known(settings, channel)
@@ -94,7 +94,7 @@ def remove(context: typer.Context, channel: ChannelArgument, output: OutputOptio
 
 
 def _channel(name: str, kind: ChannelKind, url_file: Path, on: str) -> Channel:
-    """Raises Problem(bad_request) that names the flag."""
+    """Channel from the flags of `add`. Raises Problem(bad_request) that names the flag."""
     occasions = []
     for word in filter(None, (word.strip() for word in on.split(","))):
         if word not in list(Occasion):
@@ -121,7 +121,7 @@ def _known(settings: Settings, name: str) -> Channel:
 
 
 def _keep(settings: Settings, channels: list[Channel]) -> bool:
-    """Write the channels, and have Alertmanager read them where it was started before. Whether it answers."""
+    """Save the channels, and reload Alertmanager if it was ever started here. Returns whether it answers."""
     from cliffwatch.stack.channels import with_secrets
     from cliffwatch.stack.components import ALERTMANAGER
     from cliffwatch.stack.launch import configure_alertmanager, reload_alertmanager

@@ -32,7 +32,8 @@ def import_(
 ) -> None:
     """Convert a benchmark's workload and driver file into a workload, and list every key that is not supported.
 
-    What would be measured otherwise is listed with its consequence, and then nothing is written, and the status is 1.
+    Differences in what is measured are listed with their consequences; without --accept-differences nothing is written
+    then, and the status is 1.
     """
     from cliffwatch.labs.omb.importer import import_files
     from cliffwatch.model.workload import format_workload

@@ -11,14 +11,14 @@ from typing import Any
 
 from cliffwatch.base.units import format_latency, format_length
 
-#: What a terminal obeys instead of showing it, or what changes the order in which it shows the rest.
+#: Characters that a terminal obeys instead of showing them, or that change the order in which it shows others.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-#: What stands where there is no value: not measured, not yet, not set.
+#: Text for an absent value: not measured, not known yet, not set.
 ABSENT = "–"
 
 
 class Output(StrEnum):
-    """How data is printed."""
+    """Output format of data."""
 
     TABLE = "table"
     JSON = "json"
@@ -33,18 +33,18 @@ class Column:
 
 
 def visible(text: str) -> str:
-    """The text with what a terminal would obey written as JSON writes it: names and notes may be a stranger's."""
+    """Escape characters that a terminal would obey, as JSON does: names and notes may come from untrusted users."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def say(*lines: str) -> None:
-    """A message to the terminal (stderr); never mixed with data."""
+    """Print a message to stderr, so that it never mixes with the data on stdout."""
     for line in lines:
         print(visible(line), file=sys.stderr, flush=True)
 
 
 def put(*lines: str) -> None:
-    """Data for a person (stdout)."""
+    """Print lines of data for people to stdout."""
     for line in lines:
         print(visible(line))
 
@@ -54,7 +54,7 @@ def print_json(value: Any) -> None:
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: Output, empty: str) -> None:
-    """A list: JSON as it came, or a table; `empty` is said when there is nothing to list."""
+    """Print a list as JSON or as a table; instead of an empty table, the message `empty` on stderr."""
     if output is Output.JSON:
         print_json(list(rows))
     elif rows:
@@ -64,7 +64,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], out
 
 
 def print_facts(value: Any, facts: Mapping[str, str], output: Output) -> None:
-    """One thing: JSON as it came, or its facts one a line."""
+    """Print one object: `value` as JSON, or `facts` with one name and text a line."""
     if output is Output.JSON:
         print_json(value)
         return
@@ -75,7 +75,7 @@ def print_facts(value: Any, facts: Mapping[str, str], output: Output) -> None:
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell, two spaces apart; nothing is cut off, so that lines can be searched."""
+    """Lines of a table: columns as wide as their widest cell, two spaces apart; no cell is truncated, for searching."""
     rows = [[visible(cell.replace("\n", "\\u000a")) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
     return [
@@ -85,7 +85,7 @@ def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 
 def plain(key: str) -> Callable[[Mapping[str, Any]], str]:
-    """The text of a row's `key` (dotted for a key within a key)."""
+    """Function that formats a row's value at `key` (`a.b` for a nested key)."""
 
     def text(row: Mapping[str, Any]) -> str:
         value: Any = row
@@ -97,7 +97,7 @@ def plain(key: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def show(value: Any) -> str:
-    """A value as a person reads it."""
+    """Format a value for people: yes or no, a list with commas, or ABSENT."""
     if value is None or value == "":
         return ABSENT
     if isinstance(value, bool):
@@ -110,17 +110,17 @@ def show(value: Any) -> str:
 
 
 def show_seconds(seconds: float | None) -> str:
-    """A length of time, to the second."""
+    """Format a duration, rounded to the second."""
     return ABSENT if seconds is None else format_length(round(max(0.0, seconds)))
 
 
 def show_latency(seconds: float | None) -> str:
-    """Three significant digits in the unit that suits: 0.00123 → `1.23 ms`."""
+    """Format a latency with three significant digits in a suitable unit: 0.00123 → `1.23 ms`."""
     return ABSENT if seconds is None else format_latency(seconds)
 
 
 def show_time(moment: str | None) -> str:
-    """An RFC 3339 time, to the second, in UTC."""
+    """Format an RFC 3339 time in UTC, to the second."""
     if moment is None:
         return ABSENT
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -28,23 +28,23 @@ from cliffwatch.model.run_state import RunState
 PLAIN_LINE_SECONDS = 10.0
 #: Events that get a line while a run is watched: those that explain the figures.
 _SHOWN_TYPES = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
-#: Of these events, those that are in every run and whose figures are for the report.
+#: Events of these types that get no line: they occur in every run, and their figures are for the report.
 _ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared", "baseline"})
 #: Notes about a finding that was raised before.
 _FINDING_WORDS = {"finding_updated": "finding, updated", "finding_ended": "finding, over"}
-#: A run goes through them in this order; updates do not always arrive in it.
+#: Phases in the order in which a run goes through them; updates may arrive in another order.
 _PHASES = [phase.value for phase in Phase]
 
 
 class Notices:
-    """What of a run's updates is worth a line of its own, in the order in which they come.
+    """Select the updates of a run that get a line of their own.
 
-    A finding's size is stated again when it has changed by a factor, or when it is about another series: while it
-    grows, the journal has an update every few windows.
+    An update of a finding gets a line only when a ratio has changed by UPDATE_FACTOR, or when it is about another
+    series: while a finding grows, the journal has an update every few windows.
     """
 
     def __init__(self) -> None:
-        #: By the finding: what was said last of its series, its ratio and its worst ratio.
+        #: Series, ratio and worst ratio that were last printed for each finding.
         self._said: dict[FindingKey, tuple[str, float, float]] = {}
 
     def text(self, update: Update) -> str | None:
@@ -77,7 +77,7 @@ def _has_changed(last: tuple[float, float], present: tuple[float, float]) -> boo
 
 @dataclass(slots=True)
 class Picture:
-    """What is known about the run at this moment."""
+    """Present state of a run, from the updates so far."""
 
     clock: Clock
     run: dict[str, Any] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Picture:
 
     @property
     def elapsed_seconds(self) -> float:
-        """The API's figure plus the time since it was seen."""
+        """Elapsed time of the load: the API's last figure plus the time since then, at most the planned time."""
         elapsed = float(self.run.get("elapsed_seconds") or 0.0)
         if self.run.get("state") == RunState.RUNNING:
             elapsed += self.clock.monotonic() - self._seen_at
@@ -127,7 +127,7 @@ class Picture:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Until the end of load; None where no load goes on."""
+        """Seconds until the end of load; None after it, or if no length is known."""
         planned = self.planned_seconds
         if planned is None or self.run.get("state") in (RunState.REPORTING, RunState.FINISHED):
             return None
@@ -139,7 +139,7 @@ class Picture:
         return min(1.0, self.elapsed_seconds / planned) if planned else 0.0
 
     def figures(self) -> str:
-        """Latency, throughput and errors of the last window; of a finished run those of its report."""
+        """Text of latency, throughput and errors of the last window; for a finished run, figures from its report."""
         if self.run.get("state") == RunState.FINISHED and (of_run := self.run.get("figures")):
             return f"whole run: {run_figures(of_run, self.run.get('engine', ''))}"
         if self.window is None:
@@ -160,7 +160,7 @@ class Picture:
         return f"{latency_words}  {throughput}  operations {operations}  errors {self.errors}"
 
     def times(self) -> str:
-        """How much of the load has passed, and how much is left while it goes on."""
+        """Text of the elapsed time, and of the remaining time until the load ends."""
         left = self.remaining_seconds
         elapsed = f"elapsed {show_seconds(self.elapsed_seconds)}"
         return elapsed if left is None else f"{elapsed}  remaining {show_seconds(left)}"
@@ -170,7 +170,7 @@ class Picture:
 
 
 def run_figures(figures: dict[str, Any], engine: str) -> str:
-    """The figures of a whole run, as its report has them."""
+    """Text of the figures of a whole run, from its report."""
     p50, p99 = (_percentile(figures[name], engine) for name in ("p50_seconds", "p99_seconds"))
     bytes_per_second, operations_per_second = figures["bytes_per_second"], figures["operations_per_second"]
     throughput = ABSENT if bytes_per_second is None else format_byte_rate(bytes_per_second)
@@ -186,7 +186,7 @@ def _percentile(seconds: float | None, engine: str) -> str:
 
 
 def span_seconds(window: dict[str, Any]) -> float:
-    """The length of a window as the API shows it: its bounds are RFC 3339 times or seconds since the epoch."""
+    """Length of a window of the API, in seconds: its bounds are RFC 3339 times or seconds since the epoch."""
     start, end = window["start"], window["end"]
     if isinstance(start, str):
         return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
@@ -194,7 +194,7 @@ def span_seconds(window: dict[str, Any]) -> float:
 
 
 class Display(Protocol):
-    """Something that shows updates; a context manager."""
+    """Progress display: a context manager that shows updates."""
 
     def __enter__(self) -> Self: ...
 
@@ -206,7 +206,7 @@ class Display(Protocol):
 
 
 def display_for(clock: Clock) -> Display:
-    """A bar when stderr is a terminal that can move its cursor, else lines."""
+    """Display for stderr: a bar on a terminal that can move its cursor, else lines."""
     console = Console(stderr=True)
     if console.is_terminal and not console.is_dumb_terminal:
         return BarDisplay(clock, console)
@@ -214,7 +214,7 @@ def display_for(clock: Clock) -> Display:
 
 
 class LineDisplay:
-    """For logs: a line when the phase changes, and one every 10 s."""
+    """Progress as lines, for logs: one when the phase changes, and one every 10 s."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -240,7 +240,7 @@ class LineDisplay:
 
 
 class BarDisplay:
-    """For terminals: two lines that stay in place; notices scroll above them."""
+    """Progress as a bar, for terminals: two lines that stay in place; notices scroll above them."""
 
     def __init__(self, clock: Clock, console: Console) -> None:
         self._picture = Picture(clock)
@@ -275,7 +275,7 @@ class BarDisplay:
 
 
 def update_text(update: Update) -> str | None:
-    """What of an update is worth a line of its own."""
+    """Line to print for an update; None if it gets no line."""
     if isinstance(update, RunNotice):
         return update.text
     if isinstance(update, EventSeen) and update.event["type"] in _SHOWN_TYPES and update.event["name"] not in _ROUTINE:
@@ -289,7 +289,7 @@ def update_text(update: Update) -> str | None:
 
 
 def interrupted(run_id: str) -> None:
-    """Said when watching ends before the run does."""
+    """Print how to watch or stop the run, when watching ends before the run does."""
     sys.stderr.write("\n")
     say(
         "Stopped watching; the run continues.",

@@ -1,4 +1,4 @@
-"""docs/cli.md, written from the commands themselves: `python -m cliffwatch.cli.reference`."""
+"""Generate docs/cli.md from the commands: `python -m cliffwatch.cli.reference` prints it."""
 
 from collections.abc import Iterator
 
@@ -27,12 +27,12 @@ respected. `{PROGRAM} --install-completion` adds completion to your shell.
 Every flag is also an environment variable, given with it below; a flag that is given wins. `CLIFFWATCH_TOKEN` holds a
 token itself, and wins over `--token-file`. docs/settings.md has the variables of the service.
 """
-#: They are for the shell and make no sense in the environment.
+#: Flags for use in a shell, which make no sense as environment variables.
 _SHELL_FLAGS = frozenset({"--help", "--version", "--install-completion", "--show-completion"})
 
 
 def commands() -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
-    """Every group and command with its words, in the order of `--help`."""
+    """Every group and command with its full name, in the order of `--help`."""
     root = typer.main.get_command(app)
     yield from _walk(PROGRAM, root)
 
@@ -46,19 +46,19 @@ def _walk(words: str, command: object) -> Iterator[tuple[str, TyperCommand | Typ
 
 
 def options_of(command: TyperCommand | TyperGroup) -> list[TyperOption]:
-    """The flags of a command but `--help`, `--version` and completion's."""
+    """The flags of a command except `--help`, `--version` and those of shell completion."""
     options = [parameter for parameter in command.params if isinstance(parameter, TyperOption)]
     return [option for option in options if not _SHELL_FLAGS.intersection(option.opts)]
 
 
 def variable_of(words: str, option: TyperOption) -> str:
-    """The environment variable that stands for a flag."""
+    """Environment variable of a flag, such as CLIFFWATCH_RUN_START_SOAK."""
     path = [*words.split()[1:], option.opts[0].removeprefix("--")]
     return "_".join(["CLIFFWATCH", *path]).upper().replace("-", "_")
 
 
 def reference() -> str:
-    """The page."""
+    """Text of docs/cli.md."""
     return "\n".join(
         [_INTRODUCTION, *(section for words, command in commands() for section in _section(words, command))]
     )

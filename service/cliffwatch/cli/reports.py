@@ -1,4 +1,4 @@
-"""`cliffwatch run report`: get a run's report; make it where there is none."""
+"""`cliffwatch run report`: get a run's report, and make it if there is none."""
 
 import sys
 import tempfile
@@ -56,7 +56,7 @@ def report(
 
 
 def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
-    """The report as the service has it, or makes it. Raises Problem."""
+    """Report from the service, which makes it if there is none, if the run goes on or if `anew`. Raises Problem."""
     path = path_of("runs", run, _NAMES[format_])
     if not anew and api.get(path_of("runs", run))["state"] == RunState.FINISHED:
         try:
@@ -71,7 +71,7 @@ def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
 
 
 def _made_here(directory: Path, format_: str) -> bytes:
-    """Make a report in a temporary directory: the journal may be another user's, or its disk not writable."""
+    """Make a report without the service, in a temporary directory: that of the journal may not be writable."""
     with tempfile.TemporaryDirectory(prefix="cliffwatch-report-") as place:
         made = make_report(directory.resolve(), Path(place))
         if made.failure:

@@ -1,6 +1,6 @@
-"""The run that the user names: by its id, by the beginning of it, or as the `last` one.
+"""Find the run that the user names: by its id, by a prefix of it, or as `last`.
 
-An id that exists always means its own run, also where it is the beginning of another's.
+An id that exists always means its own run, even if it is also a prefix of another id.
 """
 
 import json
@@ -17,7 +17,7 @@ from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.journal import files
 
 LAST = "last"
-#: As many of the runs that a beginning fits are named.
+#: Maximum number of matching runs that the error about an ambiguous prefix names.
 _NAMED = 5
 
 RunArgument = Annotated[
@@ -39,18 +39,18 @@ SourceArgument = Annotated[
 
 
 def known_run(api: ApiClient, text: str) -> str:
-    """The id of the run that the service knows by `text`. Raises Problem."""
+    """Id of the service's run that `text` names: an id, a prefix or `last`. Raises Problem."""
     try:
         return str(api.get(path_of("runs", text))["id"])
     except Problem as problem:
-        # What cannot be an id at all, such as one in capitals, is refused as a bad request.
+        # Text that cannot be an id, such as one in capitals, is refused as a bad request.
         if problem.code not in (Code.NOT_FOUND, Code.BAD_REQUEST):
             raise
     return match_run(text, [str(run["id"]) for run in api.list_all("/runs", 1 if text == LAST else None)])
 
 
 def local_run(runs_directory: Path, text: str) -> Path:
-    """The journal of the run that `text` names in this directory. Raises Problem."""
+    """Journal directory of the run that `text` names below `runs_directory`. Raises Problem."""
     journals = {path.parent.name: path for path in runs_directory.glob(f"*/{files.ORDER}")}
     if text not in journals:
         ids = sorted(journals, key=lambda run: _created(journals[run]), reverse=True)
@@ -59,7 +59,7 @@ def local_run(runs_directory: Path, text: str) -> Path:
 
 
 def match_run(text: str, ids: Sequence[str], where: str = "") -> str:
-    """The one of `ids` (newest first) that `text` is, or is the beginning of. Raises Problem."""
+    """The one of `ids` (newest first) that equals or begins with `text`; the first for `last`. Raises Problem."""
     if text in ids:
         return text
     if text == LAST:
@@ -73,21 +73,21 @@ def match_run(text: str, ids: Sequence[str], where: str = "") -> str:
         named = ", ".join(found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
         detail = f"run {text!r} could be any of {len(found)} runs: {named}; use a longer prefix of the id"
         raise Problem(Code.BAD_REQUEST, detail)
-    # A beginning that was mistyped is like the beginnings of ids, and not like ids, which are much longer.
+    # A mistyped prefix resembles the prefixes of ids, and not whole ids, which are much longer.
     hint = did_you_mean(text, [*ids, LAST]) or _like_a_beginning(text, ids)
     hint = hint or "; `cliffwatch run list` shows those there are, and `last` is the newest"
     raise Problem(Code.NOT_FOUND, f"there is no run {text!r}{where}{hint}")
 
 
 def _like_a_beginning(text: str, ids: Sequence[str]) -> str:
-    """The hint names the run, since a beginning of an id may be that of several."""
+    """Hint for a mistyped prefix. It names a whole id, since several runs may share a prefix."""
     newest = {run[: len(text)]: run for run in reversed(ids)}
     hint = did_you_mean(text, newest)
     return next((hint.replace(repr(start), repr(run)) for start, run in newest.items() if repr(start) in hint), hint)
 
 
 def _created(order: Path) -> float:
-    """When a run was asked for; one whose order cannot be read is the oldest."""
+    """Time of a run's request, from its order.json; 0 if that cannot be read, so that the run counts as the oldest."""
     try:
         return float(json.loads(order.read_text(encoding="utf-8"))["created_at"])
     except (OSError, ValueError, KeyError, TypeError):

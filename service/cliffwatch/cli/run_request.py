@@ -17,14 +17,14 @@ from cliffwatch.model.target import DeviceTarget, DirectoryTarget, parse_target
 
 
 def workload_reference(text: str) -> str | dict[str, Any]:
-    """The name (`name` or `name@version`) as it is; the document when `text` is the path of a YAML file."""
+    """Workload of a run request: its name (`name` or `name@version`), or the document of the YAML file at `text`."""
     if not ("/" in text or text.endswith((".yaml", ".yml"))):
         return text
     return read_document(Path(text))
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A YAML mapping from a file; what is in it is for the service to judge. Raises Problem."""
+    """Read a YAML mapping from a file. Its keys and values are not checked here. Raises Problem."""
     try:
         document = read_yaml(path)
     except (OSError, UnicodeDecodeError) as error:
@@ -39,9 +39,9 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
-    """Have the service know the workload of a run that was started from a file; what is to be said of it, if anything.
+    """Save the workload of a run that was started from a file. Returns a message for the user, if there is one.
 
-    A name that is known stays what it is: schedules and other people's runs refer to it.
+    A saved workload of that name is not replaced: schedules and other people's runs refer to it.
     """
     name = str(document["name"])
     path = path_of("workloads", name)
@@ -59,7 +59,7 @@ def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
 
 
 def target_documents(texts: list[str], confirmations: list[str]) -> dict[str, Any]:
-    """`target` and `more_targets` as the API takes them; confirmations are of the devices, in their order."""
+    """`target` and `more_targets` of a run request. Confirmations belong to the devices, in their order."""
     devices = [text for text in texts if text.partition(":")[0] == "device"]
     if len(confirmations) > max(1, len(devices)):
         fault = FieldFault("--confirm", f"{len(confirmations)} are given for {len(devices)} devices; omit the others")
@@ -74,7 +74,7 @@ def target_documents(texts: list[str], confirmations: list[str]) -> dict[str, An
 
 
 def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
-    """The target as the API takes it; a directory may be given relative to where one is. Raises Problem."""
+    """Target of a run request; a directory is made absolute from the working directory. Raises Problem."""
     kind, separator, rest = text.partition(":")
     if kind == "directory" and separator and rest:
         text = f"directory:{Path(rest).expanduser().absolute()}"
@@ -90,7 +90,7 @@ def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
 
 
 def drives_document(text: str | None, server: str | None) -> dict[str, Any]:
-    """`drives` as the API takes it, of a text such as `prometheus:device="nvme0n1"`. Raises Problem."""
+    """`drives` of a run request, from a text such as `prometheus:device="nvme0n1"`. Raises Problem."""
     if text is None:
         if server is not None:
             fault = FieldFault("--prometheus", "says which one knows the drives of --drives; give both")
@@ -114,7 +114,7 @@ def duration_overrides(**given: str | None) -> dict[str, str]:
 
 
 def print_plan(plan: dict[str, Any]) -> None:
-    """What a run would do, for people, on stdout."""
+    """Print what a run would do, for people, to stdout."""
     writes = plan.get("writes") or []
     for write in writes:
         put(f"would write  {write['path']}  {format_size(write['size_bytes'])} at most")
@@ -135,12 +135,12 @@ def print_plan(plan: dict[str, Any]) -> None:
 
 
 def standing_objections(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """The safety gate's objections but the one that `confirm` answers: a dry run is how to learn the sentence."""
+    """The safety gate's objections except a missing confirmation, whose sentence a dry run prints."""
     return [objection for objection in plan.get("objections") or [] if objection["code"] != "confirmation_missing"]
 
 
 def ask_for_confirmation(plan: dict[str, Any], sentence: str) -> str:
-    """Have the sentence typed that names what will be lost. Raises Problem where there is no terminal."""
+    """Ask the user to type the sentence that names what will be lost. Raises Problem without a terminal."""
     print_plan(plan)
     if not sys.stdin.isatty():
         raise Problem(Code.TARGET_UNSAFE, f"writing to this device must be confirmed: --confirm {sentence!r}")

@@ -16,19 +16,19 @@ from cliffwatch.cli.run_id import local_run
 from cliffwatch.cli.session import Session
 from cliffwatch.journal import files
 
-#: Of a command whose data has a `--format` of its own: how the rest is printed.
+#: `--output` of commands whose data has its own `--format`: how to print the name of the written file.
 FileOutputOption = Annotated[
     Output | None, typer.Option("--output", help="How to print which file was written, given --to.")
 ]
 
 
 def is_journal(run: str) -> bool:
-    """Whether this is the path of a journal, also of one without its order, and not the id of a run."""
+    """Whether `run` is the path of a journal, even without its order.json, and not the id of a run."""
     return any(is_file(Path(run) / name) for name in (files.ORDER, files.EVENTS, files.WINDOWS))
 
 
 def journal_of(session: Session, run: str) -> Path:
-    """The directory that a run of this machine, or a path, stands for. Raises Problem."""
+    """Journal directory of a run of this machine, given by its id or by a path. Raises Problem."""
     if is_odd(run):
         raise Problem(Code.BAD_REQUEST, f"{run} is no file and no directory; name a run, or one of those")
     directory = Path(run) if is_directory(run) else local_run(session.settings().runs_directory, run)
@@ -40,7 +40,7 @@ def journal_of(session: Session, run: str) -> Path:
 
 @contextmanager
 def written(path: Path | None) -> Iterator[BinaryIO]:
-    """A file that has its name only once it is whole; stdout for None. Raises Problem(bad_request)."""
+    """Open the output file; it gets its name only once it is complete. None: stdout. Raises Problem(bad_request)."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -53,7 +53,7 @@ def written(path: Path | None) -> Iterator[BinaryIO]:
 
 
 def say_written(path: Path | None, form: str, how: Output) -> None:
-    """Which file was written; nothing where the content itself went to stdout."""
+    """Print which file was written; print nothing if the content went to stdout."""
     if path is None:
         return
     say(f"wrote {path}")

@@ -157,7 +157,7 @@ def show_trigger(trigger: dict[str, Any]) -> str:
 
 
 def show_when(schedule: Mapping[str, Any]) -> str:
-    """When it fires, or that it cannot be scheduled."""
+    """Text of a schedule's trigger, or `cannot be scheduled`."""
     return "cannot be scheduled" if schedule.get("fault") else show_trigger(schedule["trigger"])
 
 
@@ -168,7 +168,7 @@ def show_workload(workload: str | dict[str, Any] | None) -> str:
 
 
 def _found(api: ApiClient, schedule: str) -> dict[str, Any]:
-    """The schedule that is called so, or has this id. Raises Problem(not_found)."""
+    """Find a schedule by its name or id. Raises Problem(not_found)."""
     rows = api.list_all("/schedules")
     for row in rows:
         if schedule in (row["name"], row["id"]):

@@ -32,20 +32,20 @@ from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
 from cliffwatch.store.database import open_database, upgrade
 
-#: How long answers in progress may take once a signal came. Live streams never end by themselves.
+#: How long requests in progress may take after a signal. Live streams never end by themselves.
 _SHUTDOWN_GRACE_SECONDS = 3
-#: How long another service of this state directory, which may be about to end, is waited for.
+#: How long to wait for another service of this state directory, which may be about to end.
 _PATIENCE_SECONDS = 5.0
-#: More would be of no use: connections are limited, and a run needs some ten.
+#: More open files would be of no use: connections are limited, and a run needs some ten files.
 _OPEN_FILES = 16_384
 _CONNECTIONS = 512
 
 
 def serve_forever(settings: Settings, token_path: Path) -> None:
-    """Serve until SIGTERM or SIGINT. Raises Problem when it cannot be started."""
+    """Serve until SIGTERM or SIGINT. Raises Problem when the service cannot be started."""
     _log_to_stderr()
     _make_state(settings)
-    # Bound first: a port that is taken is said before anything is made.
+    # Bound before the database and the token are touched, so that a port in use is reported first.
     listener = _listen(settings.listen_host, settings.listen_port)
     with listener, _alone_in(settings.state_directory):
         port = listener.getsockname()[1]
@@ -67,15 +67,15 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
 
 
 def connection_options(open_files: int) -> dict[str, Any]:
-    """uvicorn's options for connections, in a process that may open so many files: half are left to what answers need.
+    """uvicorn's options for connections, in a process that may open `open_files` files: half stay free for the rest.
 
-    What a slow client may take of the service is limited by the proxy before it (docs/api.md).
+    Slow clients are limited by the proxy in front of the service (docs/api.md).
     """
     return {"http": "h11", "ws": "none", "limit_concurrency": min(_CONNECTIONS, max(2, open_files // 2))}
 
 
 def _most_open_files() -> int:
-    """As many as this process may have: the lower limit is for programs that use `select`."""
+    """Raise the limit of open files and return it: the lower (soft) limit is for programs that use `select`."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -95,7 +95,7 @@ def _be_found(settings: Settings, url: str) -> None:
 
 @contextmanager
 def _alone_in(state_directory: Path) -> Iterator[None]:
-    """Before anything of another service's is written over. Raises Problem(conflict)."""
+    """Lock the state directory, before files of another service could be overwritten. Raises Problem(conflict)."""
     try:
         descriptor = locks.hold(state_directory / "service.lock", _PATIENCE_SECONDS)
     except TimeoutError as error:
@@ -130,7 +130,7 @@ def _unusable(place: Path, error: OSError, purpose: str = "state") -> Problem:
 
 
 def make_local_token(settings: Settings, name: str, scope: str) -> dict[str, str]:
-    """A new token, made in the database itself: for an operator who may write to it but has lost the last token."""
+    """Create a token directly in the database, for an operator who may write to it but has lost the last token."""
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
@@ -155,8 +155,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _make_first_token(settings: Settings, token_path: Path) -> None:
-    """Where the token in the file is none of the database's, as after a change of databases, or the database has none:
-    make one and put it where its owner alone, and the command line, can read it. The other is kept beside it."""
+    """Create a token if the database has none, or does not know the one in the file, as after a change of databases.
+    The file can be read by its owner alone, for the command line. A token of another database is kept beside it."""
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
@@ -188,7 +188,7 @@ def _keep(path: Path, token: str) -> None:
 
 
 def _keep_aside(path: Path) -> None:
-    """Rename the token of another database to the next free name: it is needed when that database is used again."""
+    """Rename the token file of another database to the next free name: that database may be used again."""
     number = next(number for number in itertools.count(1) if not path.with_name(f"{path.name}.{number}").exists())
     aside = path.with_name(f"{path.name}.{number}")
     try:
@@ -201,7 +201,7 @@ def _keep_aside(path: Path) -> None:
 def _write(path: Path, token: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Where it is a link, that stays one.
+        # A symbolic link stays a link.
         write_durably(path.resolve(), token + "\n")
     except OSError as error:
         raise Problem(Code.NOT_READY, f"the first token cannot be written to {path}: {error.strerror}") from error
@@ -214,7 +214,7 @@ def _log_to_stderr() -> None:
     handler.setFormatter(formatter)
     handler.addFilter(Repetitions(SystemClock()))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # It speaks whenever readiness is asked for.
+    # Alembic logs at every readiness check.
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    # Of every request that asks a watcher how it is.
+    # httpx logs every health check of a watcher.
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -135,7 +135,7 @@ def down(
 def _stop_service(
     session: Session, daemon: Daemon, state_directory: Path, grace_seconds: float
 ) -> tuple[list[str], int]:
-    """Stop it, and give the runs that go on and how many are queued."""
+    """Stop the service. Returns the ids of runs that continue, and the number of queued runs."""
     live, queued = _live_runs(session, daemon)
     if not stop_daemon(daemon, SystemClock(), grace_seconds):
         say("the service did not stop in time and was killed")
@@ -185,13 +185,13 @@ def status(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the root: they are verbs without a noun."""
+    """Add the commands to the root command, not to a group such as `run`."""
     for command in (serve, up, down, status):
         app.command()(command)
 
 
 def _start_watchers(settings: Settings) -> list[dict[str, Any]]:
-    """Say of each watcher where it is, or why it is unavailable; and the same as data."""
+    """Start the watchers. Print the address of each or why it is unavailable, and return the same as data."""
     from cliffwatch.stack.channels import read_channels, with_secrets
     from cliffwatch.stack.launch import start_stack
     from cliffwatch.stack.processes import State
@@ -226,7 +226,7 @@ def _answers(url: str) -> bool:
 
 
 def _live_runs(session: Session, daemon: Daemon) -> tuple[list[str], int]:
-    """Runs that have begun and are not over, and how many are queued, as far as the service can still report."""
+    """Ids of started, unfinished runs, and the number of queued runs; none if the service does not report them."""
     try:
         with ApiClient(daemon.url, session.token()) as api:
             begun = [state for state in RunState if state not in (RunState.FINISHED, RunState.QUEUED)]

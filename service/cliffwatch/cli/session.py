@@ -16,10 +16,10 @@ from cliffwatch.model.settings import Settings, read_settings
 
 TOKEN_VARIABLE = "CLIFFWATCH_TOKEN"
 TOKEN_FILE = "token"
-#: Many times what a token has: no more is read of what is named as its file.
+#: Maximum that is read of a token file: many times the length of a token.
 _TOKEN_FILE_CHARACTERS = 4096
 
-#: Takes the place of the global `--output` where it stands after the command.
+#: `--output` after the command, which overrides the global `--output`.
 OutputOption = Annotated[Output | None, typer.Option("--output", help="Output format: table or JSON.")]
 
 
@@ -33,22 +33,22 @@ class Session:
     output: Output | None
 
     def settings(self, **given: object) -> Settings:
-        """The settings of the service on this machine, `given` before them. Raises Problem(bad_request)."""
+        """Settings of the service on this machine, overridden by `given`. Raises Problem(bad_request)."""
         given["state_directory"] = self.state_directory
         return read_settings(**{name: value for name, value in given.items() if value is not None})
 
     def keeping_state(self, **given: object) -> Settings:
-        """The settings, for a command that makes part of the state itself: its owner alone can read it."""
+        """Settings for a command that writes state files itself; sets the umask, so that the files are private."""
         keep_private()
         return self.settings(**given)
 
     def local_url(self) -> str:
-        """Where the service of this machine listens."""
+        """URL at which the service of this machine listens."""
         settings = self.settings()
         return f"http://{settings.listen_host}:{settings.listen_port}"
 
     def service_url(self) -> str:
-        """Raises Problem(bad_request) for what is not the address of a web server."""
+        """URL of the service: --url, else this machine's. Raises Problem(bad_request): scheme is not http or https."""
         if self.url and not self.url.startswith(("http://", "https://")):
             scheme, found, rest = self.url.partition("://")
             wrong = f"the scheme {scheme!r}, which is not one of http, https" if found else "no scheme"
@@ -59,7 +59,7 @@ class Session:
         return self.token_file or self.settings().state_directory / TOKEN_FILE
 
     def token(self) -> str:
-        """The bearer token: the variable's, else the file's. Raises Problem when there is neither."""
+        """Bearer token from CLIFFWATCH_TOKEN, else from the token file. Raises Problem when there is neither."""
         given = os.environ.get(TOKEN_VARIABLE)
         if given:
             return _checked(given, TOKEN_VARIABLE)
@@ -84,12 +84,12 @@ class Session:
         return ApiClient(self.service_url(), self.token())
 
     def how(self, output: Output | None) -> Output:
-        """How to print: as asked after the command, else before it, else a table."""
+        """Output format: --output after the command, else before it, else a table."""
         return output or self.output or Output.TABLE
 
 
 def _checked(text: str, where: str) -> str:
-    """The token, which goes into a header as it is. Raises Problem when it cannot be one."""
+    """The token, stripped, if it can be sent in a header. Raises Problem if it cannot be a token."""
     token = text.strip()
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise Problem(Code.UNAUTHENTICATED, f"{where} does not hold a token; a token is one word that begins with cw_")
@@ -97,7 +97,7 @@ def _checked(text: str, where: str) -> str:
 
 
 def seconds_of(flag: str, text: str) -> float:
-    """The duration that a flag was given. Raises Problem that names the flag."""
+    """Seconds of the duration given to a flag. Raises Problem that names the flag."""
     try:
         return parse_duration(text)
     except ValueError as error:

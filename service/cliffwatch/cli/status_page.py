@@ -1,4 +1,4 @@
-"""`cliffwatch status --watch`: live runs, newest results and what comes next, kept up to date in a terminal."""
+"""`cliffwatch status --watch`: live runs, newest results and next schedules, kept up to date in a terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from cliffwatch.cli.output import ABSENT, show, show_time, visible
 from cliffwatch.cli.progress import Picture
 from cliffwatch.model.run_state import RunState
 
-#: How often the service is asked, and how often a page is printed where there is no terminal to keep one.
+#: How often the page is updated on a terminal, and how often it is printed elsewhere.
 PERIOD_SECONDS, PLAIN_PERIOD_SECONDS = 2.0, 10.0
 LIVE_LIMIT, ENDED_LIMIT, SCHEDULES_LIMIT = 12, 6, 3
 _VERDICT_STYLES = {"pass": "green", "degraded": "yellow", "invalid": "magenta", "failed": "red", "stopped": "dim"}
@@ -37,7 +37,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class StatusPage:
-    """What is shown: of the service as it answered last, and since when it does not (monotonic seconds)."""
+    """Content of the page: the service's last answers, and since when it has not answered (monotonic seconds)."""
 
     url: str
     live: Sequence[LiveRun] = ()
@@ -46,12 +46,12 @@ class StatusPage:
     schedules: Sequence[dict[str, Any]] = ()
     fault: str = ""
     silent_since: float | None = None
-    #: When each live run was seen (monotonic seconds), so that its times go on between two answers.
+    #: State of each live run with the time of its update, so that displayed times advance between two answers.
     pictures: dict[str, Picture] = field(default_factory=dict)
 
 
 def read_page(api: ApiClient, url: str, clock: Clock) -> StatusPage:
-    """Ask the service for all that is shown. Raises Problem."""
+    """Fetch the content of the page from the service. Raises Problem."""
     states = [state.value for state in RunState if state is not RunState.FINISHED]
     runs = [run for state in states for run in api.list_all("/runs", LIVE_LIMIT + 1, state=state)]
     runs.sort(key=lambda run: (run["state"] == RunState.QUEUED, run["created_at"]))
@@ -69,7 +69,7 @@ def read_page(api: ApiClient, url: str, clock: Clock) -> StatusPage:
 
 
 def rendered(page: StatusPage, clock: Clock) -> RenderableType:
-    """The page for a terminal of any width."""
+    """Render the page for a terminal of any width."""
     parts: list[RenderableType] = [_heading(page, clock)]
     for each in page.live:
         parts += _live_run(each, page.pictures[each.run["id"]])
@@ -130,7 +130,7 @@ def _ended(runs: Sequence[dict[str, Any]]) -> Table:
 
 
 class StatusWatch:
-    """Asks the service again and again; keeps what it said last while it does not answer."""
+    """Poll the service for the page; keep its last answers while it does not answer."""
 
     def __init__(self, api: ApiClient, url: str, clock: Clock) -> None:
         self._api = api
@@ -150,7 +150,7 @@ class StatusWatch:
 
 
 def watch_status(api: ApiClient, url: str, clock: Clock, console: Console) -> None:
-    """Show the page until Ctrl-C: in place on a terminal, else again and again."""
+    """Show the page until Ctrl-C: updated in place on a terminal, else printed periodically."""
     watch = StatusWatch(api, url, clock)
     watch.ask()
     if not console.is_terminal or console.is_dumb_terminal:

@@ -16,7 +16,7 @@ app = CommandTree(help="Manage API tokens.")
 
 
 class ScopeName(StrEnum):
-    """What a token allows; each includes the ones before it."""
+    """Scope of a token, that is, what it allows; each scope includes the ones before it."""
 
     READ = "read"
     OPERATE = "operate"
@@ -93,7 +93,7 @@ def revoke(
 
 
 def _known_id(api: ApiClient, token: str) -> str:
-    """The id, if a token has it that was not revoked. Raises Problem(not_found), which never quotes a token's text."""
+    """Check that an active token has this id. Raises Problem(not_found), which never quotes the text of a token."""
     rows = api.list_all("/tokens")
     row = next((row for row in rows if row["id"] == token), None)
     if row is not None and row["revoked_at"] is None:

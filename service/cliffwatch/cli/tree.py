@@ -31,7 +31,7 @@ class OnceGroup(TyperGroup):
 
 
 class CommandTree(typer.Typer):
-    """A group of commands, and each of them, as above."""
+    """Command group that applies OnceGroup to itself and OnceCommand to its commands."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(cls=OnceGroup, no_args_is_help=True, **settings)
@@ -42,7 +42,7 @@ class CommandTree(typer.Typer):
 
 @contextmanager
 def _choices_in_our_words() -> Iterator[None]:
-    """A value that a flag does not have, worded like other faults: what was typed, what there is, what was meant."""
+    """Reword errors about invalid values like other faults; for a mistyped choice, suggest a similar one."""
     try:
         yield
     except typer.BadParameter as error:
@@ -55,10 +55,10 @@ def _choices_in_our_words() -> Iterator[None]:
 
 
 def _refuse_repeated(command: TyperCommand | TyperGroup, context: typer.Context, arguments: list[str]) -> None:
-    """Raises Problem(bad_request) with the flag and all its values."""
+    """Refuse a flag that was given twice. Raises Problem(bad_request) with the flag and all its values."""
     if context.resilient_parsing:
         return
-    # The same command line, read by a parser that keeps every value; what is wrong otherwise is raised as ever.
+    # Parse the same command line, keeping every value; other errors are raised as usual.
     parser = type(command.make_parser(context))(context)
     for parameter in command.get_params(context):
         if not isinstance(parameter, TyperOption):
@@ -77,6 +77,6 @@ def _refuse_repeated(command: TyperCommand | TyperGroup, context: typer.Context,
 
 
 def given_repeatedly(name: str, typed: list[str]) -> Problem:
-    """The refusal of what holds one value and was given several: `typed` has each."""
+    """Problem for a flag or setting that holds one value and was given several: `typed` has each of them."""
     times = "twice" if len(typed) == 2 else f"{len(typed)} times"
     return Problem(Code.BAD_REQUEST, f"{name} was given {times}: {' and '.join(typed)}; give it once")

@@ -19,7 +19,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
 
 
 def await_database(url: str, listener: socket.socket, clock: Clock) -> None:
-    """Returns when the database can be connected to; until then every request is answered that it is not ready."""
+    """Wait until the database accepts connections; until then answer every request with 503 (not ready)."""
     reason = _why_away(url)
     if reason is None:
         return
@@ -35,7 +35,7 @@ def await_database(url: str, listener: socket.socket, clock: Clock) -> None:
 
 
 def _why_away(url: str) -> str | None:
-    """Why a database on another machine cannot be connected to; a file is there or is made."""
+    """Why the database server cannot be connected to; None if it can, and for SQLite, whose file is made if absent."""
     if url.startswith("sqlite"):
         return None
     database = open_database(url)
@@ -49,7 +49,7 @@ def _why_away(url: str) -> str | None:
 
 
 class _Answer(BaseHTTPRequestHandler):
-    """503 to everything, also to who asks whether the service is ready."""
+    """HTTP handler that answers every request with 503, readiness checks too."""
 
     timeout = 2
 

@@ -79,10 +79,10 @@ def what_if(
     to: Annotated[Path | None, typer.Option("--to", help="Write the plot as an HTML page to this file.")] = None,
     output: OutputOption = None,
 ) -> None:
-    """Ask the model of a flash drive when its cliff would come, and what moves it.
+    """Simulate when the latency cliff of a flash drive would come, and which parameters shift it.
 
-    Every answer is a band over seeds and over unpublished parameters of a drive. Values given for over-provisioning
-    and disorder are what bands cover; values given for anything else are compared, and only those.
+    Every answer is a band over seeds and over unpublished parameters of a drive. The bands cover all values given for
+    over-provisioning and disorder; of any other parameter, only the given values are compared.
     """
     session = session_of(context)
     _check_page(to)
@@ -119,7 +119,7 @@ def what_if(
 
 
 def _check_memory(plan: SimulationPlan) -> None:
-    """Simulations that do not fit would be killed, or something else would."""
+    """Refuse a plan that does not fit into memory: its simulations, or other processes, would be killed."""
     found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     if found is not None and plan.memory_bytes > int(found[1]) * 1024:
         message = (
@@ -130,7 +130,7 @@ def _check_memory(plan: SimulationPlan) -> None:
 
 
 def _simulate(program: Path, plan: SimulationPlan) -> Mapping[Simulation, Outcome]:
-    """Run the plan and report on stderr how long it takes and how far it is."""
+    """Run the simulations of the plan; print the expected duration and the progress to stderr."""
     count, clock = len(plan.simulations), SystemClock()
     part = f"1/{plan.scale} of the drive" if plan.scale > 1 else "the drive"
     about = format_duration(max(1, round(plan.seconds)))

@@ -90,7 +90,7 @@ def _ordered(document: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]
 
 
 def as_yaml(document: dict[str, Any]) -> str:
-    """A workload as YAML for people to edit, in the order of docs/workloads.md; it reads back as it was."""
+    """A workload as YAML for people to edit, in the order of docs/workloads.md; it parses back to the same document."""
     document = _ordered(document, Workload)
     if isinstance(document.get("phases"), dict):
         document["phases"] = _ordered(document["phases"], Phases)

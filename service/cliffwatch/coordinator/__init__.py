@@ -1,1 +1,1 @@
-"""Worker process, which coordinates one run and outlives the service. Its child, the part, makes the load."""
+"""Worker process: coordinates one run and outlives the service. Its child processes, the parts, make the load."""

@@ -1,4 +1,4 @@
-"""`python -m cliffwatch.coordinator RUN_DIRECTORY`: execute the run whose journal is there."""
+"""`python -m cliffwatch.coordinator RUN_DIRECTORY`: execute the run whose journal is in that directory."""
 
 import signal
 import sys
@@ -17,17 +17,17 @@ from cliffwatch.coordinator.run import execute_run
 from cliffwatch.journal import files
 from cliffwatch.model.settings import read_settings
 
-#: Exit status when another worker has the run.
+#: Exit status when another worker executes the run.
 ALREADY_RUNNING = 4
 #: Exit status when the journal cannot be opened.
 CANNOT_RUN = 3
 
-#: A check whether a worker is alive holds the lock for an instant; that must not turn a new worker away.
+#: How long to wait for the lock: a check whether a worker is alive holds it for an instant.
 _LOCK_PATIENCE_SECONDS = 1.0
 
 
 def _take_lock(path: Path) -> bool:
-    """Hold the run's lock until this process ends; False when another worker holds it."""
+    """Acquire the run's lock until this process ends; returns False when another worker holds it."""
     try:
         # The descriptor is never closed: the kernel does that when the process has ended.
         locks.hold(path, _LOCK_PATIENCE_SECONDS)
@@ -37,7 +37,10 @@ def _take_lock(path: Path) -> bool:
 
 
 def _refuse(directory: Path, problem: Problem) -> int:
-    """Print the refusal on one line: the service copies the log's last line into the run's journal."""
+    """Print why the run cannot be executed, and return the exit status.
+
+    The reason is on one line, because the service copies the log's last line into the run's journal.
+    """
     reason = "; ".join(line.strip() for line in str(problem).splitlines())
     print(f"the run in {directory} cannot be executed: {reason}", file=sys.stderr)
     return CANNOT_RUN
@@ -56,7 +59,7 @@ def main(arguments: list[str]) -> int:
             return 0
         context = RunContext.open(directory, read_settings(), wake_fd, signals)
     except ValidationError as error:
-        # Written by another version, or by hand.
+        # order.json was written by another version, or by hand.
         return _refuse(directory, Problem(Code.WORKLOAD_INVALID, f"{files.ORDER} is not valid", faults_of(error)))
     except Problem as problem:
         return _refuse(directory, problem)

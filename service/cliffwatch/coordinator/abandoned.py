@@ -1,6 +1,6 @@
 """Finish a run that the service has given up: remove its files and make its report, as for any other run.
 
-None of this opens the run's windows, and the order may be unreadable: either may be what killed the workers.
+Nothing here opens the run's windows, and order.json may be unreadable: either may be what killed the workers.
 """
 
 import time
@@ -19,7 +19,7 @@ from cliffwatch.report.collect import order_in
 
 
 def is_given_up(directory: Path) -> bool:
-    """Whether the journal records that the run was given up: no worker is to make load any more."""
+    """Whether the journal records that the service gave the run up, so that no worker may load its target any more."""
     return any(
         ends_load(stored.event) and bool(stored.event.detail.get(GIVEN_UP))
         for stored in JournalReader(directory).events()
@@ -27,7 +27,7 @@ def is_given_up(directory: Path) -> bool:
 
 
 def close(directory: Path) -> None:
-    """Take a run that is `starting` to `finished`."""
+    """Remove the run's files, make its report, and change its state from `starting` to `finished`."""
     log = EventLog(directory)
 
     def record_event(type_: EventType, name: str, /, **detail: object) -> None:

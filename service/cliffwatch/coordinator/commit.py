@@ -12,11 +12,11 @@ from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
 from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
 
-#: So many windows wait, some MB each at most; of more, the oldest are lost, and a gap says so.
+#: Most windows that wait in memory, some MB each at most; beyond that the oldest are lost, and a gap is recorded.
 WAITING_LIMIT = 60
-#: Once the load is over, a disk is given this long to be freed.
+#: How long to wait for free space on the journal's disk once the load is over.
 PATIENCE_SECONDS = 1800.0
-#: The reason of the gap that lost windows leave.
+#: Reason of the gap where windows were lost because the journal's disk was full.
 JOURNAL_FULL = "journal_full"
 
 
@@ -29,16 +29,19 @@ class WindowCommitter:
         phase_at: Callable[[float], str],
         kept: Callable[[EngineWindow, JournalWindow, float | None], None],
     ) -> None:
-        """`kept(window, committed, previous_end)` is called for each; `previous_end` is None for the first of all."""
+        """`kept(window, committed, previous_end)` is called for each committed window.
+
+        `previous_end` is the end of the window before it, None for the run's first.
+        """
         self._context = context
-        #: Files that were taken out of the journal, of which no event says so yet.
+        #: Journal files that were moved or removed, and for which no event is recorded yet.
         self._displaced: list[str] = []
         self._phase_at = phase_at
         self._kept = kept
         self._names = NameLimit()
         self._waiting: deque[EngineWindow] = deque()
         self._full_since: float | None = None
-        #: Windows lost since the last that was kept.
+        #: Windows lost since the last committed one.
         self.lost = 0
 
     def add(self, window: EngineWindow) -> None:
@@ -51,7 +54,7 @@ class WindowCommitter:
             self.lost += 1
 
     def write(self) -> bool:
-        """Commit the waiting windows as far as the disk has room; True when none waits any more."""
+        """Commit the waiting windows as far as the disk has room; returns True when none is left waiting."""
         while self._waiting:
             if not self._write(self._waiting[0]):
                 return False
@@ -59,7 +62,10 @@ class WindowCommitter:
         return True
 
     def finish(self) -> None:
-        """Wait until no window waits, or the disk was not freed in time, which an event then records."""
+        """Commit the waiting windows, and wait up to PATIENCE_SECONDS for room; windows that still wait are lost.
+
+        Their loss is recorded as a gap.
+        """
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not self.write() and time.monotonic() < give_up:
             self._context.wait_beating(FULL_DISK_PAUSE_SECONDS)
@@ -78,7 +84,7 @@ class WindowCommitter:
         displaced = context.windows.displaced()
         try:
             if displaced is not None:
-                # What was taken out of the journal is where it was taken; what is measured from now on is not lost too.
+                # Windows in the displaced file stay there; new windows go to a file under its name.
                 context.windows = context.windows.begun_again()
                 self._displaced.append(displaced)
             previous_end = context.windows.last.end if context.windows.last else None
@@ -92,7 +98,7 @@ class WindowCommitter:
             self._full_since = context.run_clock.now() if self._full_since is None else self._full_since
             return False
         while self._displaced:
-            # Said once there is room for it.
+            # Recorded only now, when the disk has room.
             context.record_event(EventType.JOURNAL, "file_displaced", file=self._displaced[0])
             del self._displaced[0]
         self._record_full_disk()

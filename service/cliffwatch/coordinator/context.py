@@ -1,4 +1,4 @@
-"""Shared state of a run's stages: order, journal, clocks, metrics."""
+"""Shared state of a run's stages: order.json, journal, clocks, metrics."""
 
 import errno
 import os
@@ -29,17 +29,17 @@ from cliffwatch.telemetry.collection import CollectionTask
 
 #: A heartbeat is due this often, by the monotonic clock.
 HEARTBEAT_SECONDS = 2.0
-#: How often a worker that waits for room on the journal's disk looks for some.
+#: Pause between two attempts to write while the journal's disk is full.
 FULL_DISK_PAUSE_SECONDS = 1.0
-#: Events that are kept in memory while there is no room for them; of more, the oldest go.
+#: Most events that wait in memory while they cannot be written; beyond that the oldest are dropped.
 UNWRITTEN_LIMIT = 1000
-#: How long a change of state waits for a journal that its path does not lead to: the disk may be mounted again.
+#: How long a change of state waits for a journal whose path does not exist: the disk may be mounted again.
 AWAY_SECONDS = 120.0
 
 
 @dataclass(slots=True)
 class RunContext:
-    """Context of one run in its worker: order, journal, clocks, figures."""
+    """Context of one run in its worker: order.json, journal, clocks, metrics."""
 
     directory: Path
     settings: Settings
@@ -55,26 +55,30 @@ class RunContext:
     wake_fd: int
     signals: list[int]
     identity: ProcessIdentity
-    #: The processes of parts and of their engines, by part; None while a part has no engine.
+    #: Processes of the parts, and of their engines, by part name; None while a part has no engine.
     parts: dict[str, ProcessIdentity | None] = field(default_factory=dict)
     engines: dict[str, ProcessIdentity | None] = field(default_factory=dict)
-    #: What the parts used, once they are closed.
+    #: CPU time and memory that the parts used, once they are closed.
     part_costs: list[Closed] = field(default_factory=list)
     telemetry: CollectionTask | None = None
     detection: Detection | None = None
-    #: Processes of the run that were killed and did not end, of this worker or of one before it.
+    #: Processes of the run that were killed and have not ended, started by this worker or an earlier one.
     left: tuple[ProcessIdentity, ...] = ()
     _last_heartbeat: float = field(default=float("-inf"))
     _unwritten: deque[Event] = field(default_factory=lambda: deque(maxlen=UNWRITTEN_LIMIT))
 
     @classmethod
     def open(cls, directory: Path, settings: Settings, wake_fd: int, signals: list[int]) -> "RunContext":
-        """Open a run's journal for executing it. Raises Problem when the order cannot be understood."""
+        """Open a run's journal to execute the run.
+
+        Raises Problem when the journal cannot be read or the workload's engine or load is not valid, ValidationError
+        when order.json is not valid.
+        """
         reader = JournalReader(directory)
         order = RunOrder.model_validate(reader.document(files.ORDER))
         engine, load = engine_of(order.workload), load_of(order.workload)
         windows = WindowLog(directory, order.created_at)
-        # A clock that was set back does not bring back what has been measured, nor the time before the load.
+        # If the wall clock was set back, run time still does not go back before the last window or the load's start.
         begun = status_of(stored.event for stored in reader.events())
         load_start = 0.0 if begun is None or begun.load_start is None else begun.load_start
         not_before = windows.last.end if windows.last else load_start
@@ -120,18 +124,18 @@ class RunContext:
         return self.order.workload
 
     def record_event(self, type_: EventType, name: str, /, **detail: Any) -> None:
-        """Append an event that happens now; as `record`."""
+        """Append an event that happens now, as `record` does."""
         self.record(Event(self.run_clock.now(), type_, name, detail))
 
     def record(self, event: Event) -> None:
-        """Append an event, now, or as soon as the disk has room for it and no other process holds the file."""
+        """Append an event to the journal; it waits in memory while the journal cannot be written (`_may_pass`)."""
         self._unwritten.append(event)
         self.catch_up()
         if self.detection is not None:
             self.detection.notice(event)
 
     def catch_up(self) -> bool:
-        """Append the events that could not be appended so far, in their order; says whether none is left."""
+        """Append the events that wait in memory, in order; returns whether all are written."""
         while self._unwritten:
             try:
                 self.events.append(self._unwritten[0])
@@ -159,7 +163,7 @@ class RunContext:
                 if not _may_pass(error):
                     raise
             if SystemClock().monotonic() > patient_until:
-                # Room is waited for as long as it takes; a journal that is still away is not.
+                # A full disk is waited for without limit; a journal whose path is still missing raises here.
                 self.directory.stat()
             self.wait_beating(FULL_DISK_PAUSE_SECONDS)
 
@@ -180,7 +184,7 @@ class RunContext:
         self.beat_now()
 
     def hung(self) -> list[ProcessIdentity]:
-        """Abandoned processes that are still alive: what they wait for blocks other processes, too."""
+        """Abandoned processes that are still alive: the drive that blocks them would block other processes, too."""
         return [process for process in self.left if process.is_alive()]
 
     def beat_now(self) -> None:
@@ -195,8 +199,8 @@ class RunContext:
         try:
             heartbeat.write(self.directory)
         except OSError as error:
-            # The last one stands: it names the same worker. Whether the run can go on shows when windows and events are
-            # written, unless their files were removed. On a full disk these files are begun again once there is room.
+            # The previous heartbeat stays valid: it names the same worker. Writing windows and events shows whether the
+            # run can continue, unless their files were removed. On a full disk these are made anew once there is room.
             if not durable.is_full(error) and self.windows.displaced() is not None:
                 raise
 
@@ -230,11 +234,11 @@ class RunContext:
             self.clear_wake()
 
     def clear_wake(self) -> None:
-        """Let the next wait last until another signal."""
+        """Drain the wake descriptor, so that the next wait lasts until another signal."""
         os.read(self.wake_fd, 4096)
 
     def wait_beating(self, seconds: float) -> None:
-        """Wait in real time, also in a run of virtual time, and renew the heartbeat meanwhile."""
+        """Wait in real time, even if the run uses a virtual clock, and renew the heartbeat meanwhile."""
         end = SystemClock().monotonic() + seconds
         while (left := end - SystemClock().monotonic()) > 0:
             if select.select([self.wake_fd], [], [], min(left, HEARTBEAT_SECONDS))[0]:
@@ -242,13 +246,13 @@ class RunContext:
             self.beat()
 
     def advance_virtual(self, moment: float) -> None:
-        """Advance the virtual clock to a window's end; nothing in real time."""
+        """Advance the virtual clock to `moment`; does nothing in real time."""
         if isinstance(self.clock, VirtualClock):
             self.clock.advance_to(moment)
 
 
 def wake_on(*numbers: signal.Signals) -> tuple[int, list[int]]:
-    """Make these signals end a wait: the descriptor becomes readable, and the list gets the signal's number."""
+    """Make these signals end a wait. Returns a descriptor that becomes readable, and a list of received signals."""
     received: list[int] = []
     read_fd, write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)

@@ -1,8 +1,8 @@
-"""Online detection in the worker: committed windows in, findings into the journal, gauges to Prometheus.
+"""Online detection in the worker: reads committed windows, records findings in the journal, sets Prometheus gauges.
 
-Detection follows the journal. A worker that takes a run over reads it from the first window on, a little at a time
-beside the load, until it has caught up; what the journal has already is not recorded again. A detector that fails ends
-detection and never the run.
+Detection follows the journal. A worker that resumes a run reads the journal from the first window on, a little at a
+time beside the load, until it has caught up; findings that are in the journal already are not recorded again. An error
+in a detector ends detection, never the run.
 """
 
 import traceback
@@ -35,19 +35,19 @@ from cliffwatch.coordinator.stated import Stated
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
 from cliffwatch.model.limits import Limit
 
-#: Name of the note that detection has ended.
+#: Name of the note that detection failed and has ended.
 FAILED_NOTE = "detection_failed"
-#: A finding whose onset is so few windows from that of one that was recorded is that one.
+#: A finding is the same as a recorded one when their onsets are at most this many windows apart.
 SAME_ONSET_WINDOWS = 10
-#: A baseline is recorded again when it has moved by more than this part of what was recorded.
+#: A baseline is recorded again when it differs from the recorded one by more than this share of its level.
 BASELINE_MOVED = 0.02
-#: While a resumed run is caught up with, so much of each poll of the engine goes into it.
+#: Seconds of each poll of the engine that a resumed run spends on catching up with the journal.
 CATCH_UP_SECONDS = 0.05
 
-#: So many findings of a run are recorded. More are not findings any more but its state, which the gauges show.
+#: Most findings that are recorded for a run. More than that are the run's normal state, which the gauges show.
 FINDINGS_LIMIT = 500
 
-#: The size of a finding that lasts is recorded so often in a run.
+#: Most times in a run that a new size of a lasting finding is recorded.
 UPDATES_LIMIT = 1000
 
 RecordEvent = Callable[..., Any]
@@ -66,7 +66,7 @@ class Detection:
         clock: Clock | None = None,
     ) -> None:
         """`record_event(EventType, name, **detail)` appends an event. `device_names`: kernel names by major:minor.
-        `limits`: those of the workload, which drifts are forecast against."""
+        `limits`: limits of the workload, against which drifts are forecast."""
         self.has_failed = False
         self._directory = directory
         self._window_seconds = window_seconds
@@ -78,12 +78,12 @@ class Detection:
         self._ended: list[FindingKey] = []
         self._active: dict[FindingKey, Finding] = {}
         self._baselines: dict[str, float] = {}
-        #: What was recorded last of what is active.
+        #: Last recorded version of each active finding.
         self._stated: dict[FindingKey, Stated] = {}
-        #: The series that each was about when it was raised: its alert stays one alert, whatever joins it.
+        #: Series of each finding when it was raised: its alert keeps that series, even if others are affected later.
         self._subjects: dict[FindingKey, str] = {}
         self._updates_reported = 0
-        #: Those that are known before there is a detector.
+        #: Restarts and other explaining events from before the detector exists.
         self._notices: list[Notice] = []
         self._series: dict[str, Series] = {}
         self._trends: dict[str, Trend] = {}
@@ -93,16 +93,16 @@ class Detection:
         self._behind: Iterator[JournalWindow] | None = None
         self._figures: DetectionFigures | None = None
         self._marks = LiveMarks(directory)
-        #: What was active when a mark came, until it is known whether it is without what was marked.
+        #: Findings that were active when a span was marked, until the windows have been analysed without that span.
         self._doubted: dict[FindingKey, Finding] = {}
         self._guard(self._recall)
 
     def notice(self, event: Event) -> None:
-        """Take an event of the run, as it is recorded."""
+        """Pass an event of the run to the detector when it is recorded: a restart or a gap explains later changes."""
         self._guard(self._take_notice, event)
 
     def take(self, window: JournalWindow) -> None:
-        """Take a window that was just committed; while detection is behind, it is read from the journal later."""
+        """Analyse a window that was just committed; while detection catches up, it is read from the journal later."""
         self._guard(self._look_for_marks)
         if self._behind is None:
             self._guard(self._feed, window)
@@ -114,7 +114,7 @@ class Detection:
 
     @property
     def figures(self) -> DetectionFigures | None:
-        """Exported figures; None while the journal has windows that detection has not seen."""
+        """Figures for the metrics; None while detection is catching up, before its first window, and once it failed."""
         if self._behind is not None or self._detector is None:
             return None
         if self._figures is None:
@@ -122,12 +122,12 @@ class Detection:
         return self._figures
 
     def _guard(self, step: Callable[..., None], *arguments: Any) -> None:
-        """Contain an error in detection: it ends detection, with a note, and not the run."""
+        """Run a step of detection. An error in it ends detection, with a note, but not the run."""
         if self.has_failed:
             return
         try:
             step(*arguments)
-        except Exception as error:  # a run of 36 h is not lost to a mistake in arithmetic
+        except Exception as error:  # an error in detection must not end a run of 36 h
             self.has_failed = True
             self._behind, self._detector, self._figures = None, None, None
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -155,13 +155,13 @@ class Detection:
             self._behind = reader.windows()
 
     def _look_for_marks(self) -> None:
-        """Exclude newly marked spans; where they were judged already, detection restarts without them."""
+        """Read new marks, and restart detection without the marked spans if it has judged any window."""
         if self._marks.look() and self._detector is not None:
             self._doubted |= self._active
             self._read_anew()
 
     def _end_doubted(self) -> None:
-        """End findings that were raised in a span that was marked later."""
+        """End findings that are not found again without the marked spans."""
         for key, finding in self._doubted.items():
             if self._among(list(self._active), key) is None and self._among(self._ended, key) is None:
                 self._ended.append(key)
@@ -208,7 +208,10 @@ class Detection:
             self._record_baselines()
 
     def _starts_over(self, window: JournalWindow) -> bool:
-        """Restart from the first window when a window has a series that was never seen; says whether it did."""
+        """Restart from the first window when a window has a new series; returns whether it restarted.
+
+        The first window only creates the detector.
+        """
         shape = (tuple(window.latency), tuple(name for name in window.counters if name.endswith("write_operations")))
         if shape == self._shape:
             return False
@@ -250,7 +253,7 @@ class Detection:
                 if shown.series == finding.series:
                     del detail["raised"]
                 self._record_event(EventType.FINDING, finding.kind.value, **detail)
-        # One that others are counted with is over each time.
+        # A stall or shortfall that counts several together ends with each of them.
         is_over_again = finding.undone is not None and key in self._active and self._behind is None
         if finding.until is not None and (is_over_again or self._among(self._ended, key) is None):
             self._ended.append(key)
@@ -267,7 +270,7 @@ class Detection:
             self._active.pop(key, None)
 
     def _take_size(self, finding: Finding) -> None:
-        """Update the size of an active finding: exported at once, recorded when it has changed by much."""
+        """Update the size of an active finding: exported at once, recorded when it has changed enough (`Stated`)."""
         key = (finding.kind.value, finding.series, finding.onset)
         if key not in self._active:
             return
@@ -283,7 +286,7 @@ class Detection:
             self._record_event(EventType.NOTE, UPDATED_NOTE, **self._restated(key, finding))
 
     def _restated(self, key: FindingKey, finding: Finding) -> dict[str, Any]:
-        """Event detail of a finding's new version, with the kind, series and onset by which it was raised."""
+        """Event detail of a finding's new version, with the kind, series and onset that it was raised with."""
         known = restated(finding, self._series)
         detail = detail_of(known, self._series[known.series], self._device_names, self._series)
         return detail | {
@@ -300,7 +303,7 @@ class Detection:
                 self._record_size(key, finding)
 
     def _among(self, keys: list[FindingKey], key: FindingKey) -> FindingKey | None:
-        """Key, of these, of the same finding: another worker may see its onset some windows off."""
+        """The key among `keys` of the same finding, if any: an earlier worker may see its onset some windows off."""
         kind, series, onset = key
         near = SAME_ONSET_WINDOWS * self._window_seconds
         same = (other for other in reversed(keys) if other[:2] == (kind, series) and abs(other[2] - onset) <= near)
@@ -347,12 +350,12 @@ class Detection:
 def detail_of(
     finding: Finding, series: Series, device_names: Mapping[str, str], known: Mapping[str, Series]
 ) -> dict[str, Any]:
-    """A finding as the detail of its event; what does not apply is absent. Times in seconds since the epoch.
+    """Event detail of a finding; fields that do not apply are absent. Times in seconds since the epoch.
 
     `known`: the run's series by name.
     """
     names = ("kind", "onset", "series", "detected", "until")
-    # Times stay exact: a finding is known again by its onset.
+    # Times stay exact: a finding is recognised by its onset.
     body: dict[str, Any] = {name: getattr(finding, name) for name in names}
     body |= {name: six_digits(getattr(finding, name)) for name in ("baseline", "level", "ratio", "confidence")}
     body["corroborated_by"] = list(finding.corroborated_by) or None

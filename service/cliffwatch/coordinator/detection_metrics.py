@@ -9,19 +9,19 @@ from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, S
 from cliffwatch.analysis.forecast import Forecast
 from cliffwatch.analysis.online.run_detector import RunDetector
 
-#: Kinds that last for a while; a recovery is a moment.
+#: Kinds of latency findings that last for a while; a recovery is a moment.
 LASTING_KINDS = (FindingKind.CLIFF, FindingKind.STEP, FindingKind.DRIFT, FindingKind.SPIKES)
-#: Label `device` of what is measured over several drives together.
+#: Value of the label `device` for a series over several drives together.
 ALL_DRIVES = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionFigures:
-    """Detection's state after a window. Never changed: a scrape reads it while the next one is made.
+    """Detection's figures after a window. Immutable: a scrape reads them while the next ones are made.
 
-    `baselines` are levels in the unit of the series, `ratios` are by series name and span, `active` holds the series
-    name and kind of what was found and is not over, `sizes` how large that is, `forecasts` are of series that drift,
-    `undone` is for how many seconds nothing, or too little, has been completed by now.
+    `baselines`: level of each series, in its unit. `ratios`: degradation by series name and span. `active`: series name
+    and kind of each active finding; `sizes`: their sizes. `forecasts`: of drifting series, by name. `undone`: seconds
+    so far in which nothing, or too little, was completed, by kind and by what limited the work.
     """
 
     series: tuple[Series, ...]
@@ -63,7 +63,10 @@ def figures_of(
 def detection_metrics(
     run_id: str, figures: DetectionFigures | None, device_names: Mapping[str, str]
 ) -> Iterator[Metric]:
-    """Every family, without samples where nothing is known. `device_names`: kernel names by major:minor."""
+    """All metric families of detection; a family without figures has no samples.
+
+    `device_names`: kernel names by major:minor.
+    """
     yield from _of_clients(run_id, figures)
     yield from _of_findings(run_id, figures)
     yield _of_work(run_id, figures)
@@ -72,7 +75,7 @@ def detection_metrics(
 
 
 def _of_clients(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:
-    # Prometheus keeps the label `quantile` for summaries; what is no quantile itself, but of one, is left untyped.
+    # Prometheus reserves the label `quantile` for summaries; a metric about a quantile that is no summary is untyped.
     baseline = Metric("cliffwatch_baseline_latency_seconds", "What healthy latency is in this run.", "summary")
     ratio = Metric("cliffwatch_degradation_ratio", "Latency of the newest windows, by the baseline.", "unknown")
     active = Metric(

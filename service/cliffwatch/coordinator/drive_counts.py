@@ -1,9 +1,9 @@
-"""What drives of other hosts counted in each window, from the scrapes of a Prometheus.
+"""I/O counters of drives of other hosts, for each window, from the scrapes of a Prometheus server.
 
-Scrapes are late, and do not fall on the edges of windows. So the traffic of a window is that between two scrapes: the
-newest one before it began, and the newest one before it ended. Between windows nothing is counted twice or left out,
-nothing is filled in, and each window says how old its scrapes were at its end. A drive that was not scraped since the
-window before has no counters in it.
+Scrapes are late, and do not fall on the edges of windows. So a window's traffic is the difference of two scrapes: the
+newest one before the window began, and the newest one before it ended. No traffic is counted twice or left out between
+windows, nothing is interpolated, and a gauge of each window has the age of its scrapes at its end. A drive without a
+new scrape since the window before has no counters in this window.
 """
 
 import threading
@@ -15,8 +15,8 @@ from cliffwatch.model.window import DRIVES_AGE, DRIVES_SPAN
 from cliffwatch.part.device_io import interval_of
 from cliffwatch.part.interval import Interval
 
-#: Traffic between two scrapes that are further apart belongs to no window: Prometheus or the host was away. Above twice
-#: the longest interval of scrapes in use, a minute.
+#: Traffic between two scrapes that are further apart than this belongs to no window: Prometheus or the host was down.
+#: More than twice the longest scrape interval in use, which is a minute.
 LONGEST_SECONDS = 150.0
 
 Scrapes = Mapping[str, Mapping[float, DeviceCounters]]
@@ -26,28 +26,28 @@ class DriveCounts:
     """Counters of a run's drives. Scrapes are added by one thread while another requests windows."""
 
     def __init__(self, numbers: Mapping[str, str], lag_seconds: float) -> None:
-        """`numbers`: by the drive's name, what its counters are named by. Scrapes of the last `lag_seconds` of a window
-        may not be known at its end, and are those of the next."""
+        """`numbers`: for each drive's name, the number that its counters are named with, in place of major:minor.
+        `lag_seconds`: scrapes of a window's last seconds may be missing at its end, so the next window counts them."""
         self._numbers = numbers
         self._lag_seconds = lag_seconds
         self._lock = threading.Lock()
         self._scrapes: dict[str, dict[float, DeviceCounters]] = {name: {} for name in numbers}
-        #: The scrape at which the window before ended; one that came late is then no window's beginning.
+        #: Time of the scrape at which the previous window ended: the next begins there, not at one that came late.
         self._reached: dict[str, float] = {}
 
     def add(self, scrapes: Scrapes) -> None:
-        """Add scrapes, some of which may be known. Drives that are not the run's are ignored."""
+        """Add scrapes; some may have been added before. Drives that the run does not watch are ignored."""
         with self._lock:
             for name, known in self._scrapes.items():
                 known.update(scrapes.get(name, {}))
 
     def newest(self) -> dict[str, float]:
-        """When each drive was scraped last, of those that ever were."""
+        """Time of each drive's last scrape; a drive without any scrape is absent."""
         with self._lock:
             return {name: max(known) for name, known in self._scrapes.items() if known}
 
     def between(self, start: float, end: float) -> Interval:
-        """The interval of a window. Windows are requested in their order."""
+        """Counters and gauges of the window from `start` to `end`. Windows must be requested in order."""
         moved: dict[str, DeviceCounters] = {}
         seconds: dict[str, float] = {}
         ages: list[float] = []

@@ -4,7 +4,7 @@ from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
 
 
 class NameLimit:
-    """Limit on the names of a run's windows: the first are kept, as many of each kind as `NAMES_LIMITS` says."""
+    """Limit on the names of a run's windows: of each kind, the first `NAMES_LIMITS[kind]` names are kept."""
 
     def __init__(self) -> None:
         self._known: dict[str, set[str]] = {kind: set() for kind in NAMES_LIMITS}

@@ -1,7 +1,7 @@
 """worker.json: which process executes a run, and when it was last seen alive.
 
-The service finds a worker by it after a restart. It is replaced whole, without a sync: after a power cut its boot id is
-an earlier one, and it is ignored.
+After a restart, the service finds the worker through this file. It is replaced atomically, without a sync: after a
+power cut it has the boot id of an earlier boot, and is ignored.
 """
 
 import json
@@ -20,10 +20,10 @@ from cliffwatch.part.child_process import LEAVE_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """`at` in seconds since the epoch; `metrics_port` is None when no port could be had.
+    """Content of worker.json. `at`: when it was written, in seconds since the epoch. `metrics_port`: None without one.
 
-    `parts` and `engines` are the processes that run now. `left`: processes of the run that were killed and did not end,
-    of this worker or of one before it.
+    `parts` and `engines`: processes that run now. `left`: processes of the run that were killed and have not ended,
+    started by this worker or an earlier one.
     """
 
     at: float
@@ -46,7 +46,7 @@ class Heartbeat:
             "worker": self.worker.to_json(),
             "parts": [process.to_json() for process in self.parts],
             "engines": [process.to_json() for process in self.engines],
-            # As versions before parts read it.
+            # For versions without parts, which read this key.
             "engine": self.engines[0].to_json() if self.engines else None,
             "metrics_port": self.metrics_port,
             "left": [process.to_json() for process in self.left],
@@ -59,7 +59,7 @@ class Heartbeat:
         """Read the heartbeat; None when no worker has written one, or when it cannot be parsed."""
         try:
             body, _ = lenient_json(read_regular(directory / files.WORKER))
-            # A worker of a version before parts made the load itself, of one engine.
+            # A worker of a version without parts ran its one engine itself.
             engines = body["engines"] if "engines" in body else filter(None, [body["engine"]])
             port = body["metrics_port"]
             if port is not None and not (isinstance(port, int) and 0 < port < 65536):
@@ -81,13 +81,13 @@ class Heartbeat:
         return next(iter(self.engines), None)
 
     def others(self) -> list[ProcessIdentity]:
-        """The run's processes but this one that are there, of this worker or of another."""
+        """Living processes of the run, except this process: the worker, parts, engines and abandoned processes."""
         known = (self.worker, *self.parts, *self.engines, *self.left)
         return [process for process in dict.fromkeys(known) if process.pid != os.getpid() and process.is_alive()]
 
 
 def processes_left(directory: Path, patience_seconds: float = LEAVE_SECONDS) -> tuple[ProcessIdentity, ...]:
-    """Living processes of a run's earlier workers, after a grace period, for the worker that follows."""
+    """Processes of a run's earlier workers that are still alive after `patience_seconds`, for the next worker."""
     earlier = Heartbeat.read(directory)
     if earlier is None:
         return ()

@@ -7,7 +7,7 @@ from cliffwatch.journal import JournalReader, JournalWindow, files
 
 
 class LiveMarks:
-    """Marks of one run. Each `look` reads the events appended since the last."""
+    """Marks of one run. Each call of `look` reads the events appended since the previous call."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -15,7 +15,7 @@ class LiveMarks:
         self._marks: list[Mark] = []
 
     def look(self) -> list[Mark]:
-        """New marks; none while the journal is unavailable. Raises OSError."""
+        """Read and return new marks; none while events.jsonl is missing. Raises OSError."""
         try:
             size_bytes = (self._directory / files.EVENTS).stat().st_size
         except FileNotFoundError:
@@ -35,5 +35,5 @@ class LiveMarks:
         return min((mark.end for mark in self._marks if mark.end > moment), default=moment)
 
     def covers(self, window: JournalWindow) -> bool:
-        """Whether any part of the window was marked: it is not judged then, as in the report."""
+        """Whether any part of the window was marked: such a window is not judged, as in the report."""
         return any(mark.overlaps(window.start, window.end) for mark in self._marks)

@@ -26,16 +26,16 @@ from cliffwatch.model.window import EngineWindow
 from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
 from cliffwatch.part.lines import Answer, EngineAt, Happened, Load, Loaded, Moved, Record, Refused
 
-#: Why there is a gap: after a window, where nothing else is known, and after another worker's last.
+#: Reasons of a gap between windows: the default, and the one after the last window of an earlier worker.
 NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted"
 _FREEZES = frozenset({ENGINE_FROZEN, WORKER_FROZEN})
-#: Windows come in order, so older freezes concern none that is still to come.
+#: Freezes that are remembered. Windows come in order, so older freezes do not overlap later windows.
 _REMEMBERED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOutcome:
-    """`message` says why a load failed. `was_cleared`: what it wrote was looked at while the target was still held."""
+    """How a load ended. `message`: why it failed. `was_cleared`: the clean-up was tried while the target was held."""
 
     end: LoadEnd
     message: str = ""
@@ -43,7 +43,7 @@ class LoadOutcome:
 
 
 def _together(loaded: Mapping[str, Loaded]) -> Loaded:
-    """Outcome of a run's load, from those of its parts: one that failed fails the run."""
+    """Outcome of a run's load from the outcomes of its parts: a failed part fails the run, a stopped part stops it."""
     if len(loaded) == 1:
         return next(iter(loaded.values()))
     failed = [f"{part}: {each.message}" for part, each in loaded.items() if each.end is LoadEnd.FAILED]
@@ -55,7 +55,7 @@ def _together(loaded: Mapping[str, Loaded]) -> Loaded:
 
 
 def _merging_of(context: RunContext, timeline: Timeline, drives: dict[str, list[str]]) -> PartWindows:
-    """Part windows to merge, with those that an earlier worker received and did not merge."""
+    """Merger of part windows, filled with the windows that an earlier worker received and did not merge."""
     last = context.windows.last
     until = timeline.load_start if last is None else last.end
     merging = PartWindows(drives, context.workload.window, until)
@@ -66,7 +66,7 @@ def _merging_of(context: RunContext, timeline: Timeline, drives: dict[str, list[
 
 
 class LoadPhase:
-    """Load of one run, from the state in the journal to its end."""
+    """Load of one run: continues from the state in the journal to the end of the load."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class LoadPhase:
         elsewhere: RemoteDrives | None,
         resumed: bool,
     ) -> None:
-        """`drives`: those below each part, as major:minor; `elsewhere`: those of other hosts, watched instead."""
-        #: Until the first engine of the run is there its load may still be moved; no engine was asked for load before.
-        #: Several parts begin together, and one that comes late is a gap of its share.
+        """`drives`: drives below each part's target, as major:minor. `elsewhere`: drives of other hosts to watch."""
+        #: Until the run's first engine begins, the load's start may still be moved; never when the run is resumed.
+        #: Several parts begin together, so their load is not moved: a late part leaves a gap in its share.
         self._may_move = not resumed and len(parts.names) == 1
         self._resumed = resumed
         self._context = context
@@ -99,7 +99,7 @@ class LoadPhase:
         self._stop: LoadEnd | None = None
         self._gap_reason = WORKER_INTERRUPTED if context.windows.last else "engine_started_late"
         self._committer = WindowCommitter(context, lambda moment: self._timeline.phase_at(moment), self._kept)
-        #: Start and end of what was frozen lately; one that goes on has no end yet.
+        #: Start and end of recent freezes; the end of a freeze that lasts is infinite.
         self._freezes: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
 
     def execute(self) -> LoadOutcome:
@@ -138,7 +138,7 @@ class LoadPhase:
         except PartLeftError:
             return LoadOutcome(self._stop or LoadEnd.COMPLETED)
         if loaded.end is LoadEnd.STOPPED:
-            # Without a stop it was ended because it did not end by itself.
+            # Without a stop request, the load was overdue and therefore ended.
             return LoadOutcome(self._stop or LoadEnd.COMPLETED)
         if loaded.end is LoadEnd.COMPLETED and self._context.windows.last:
             return LoadOutcome(LoadEnd.COMPLETED)
@@ -149,7 +149,7 @@ class LoadPhase:
         return self._context.workload.window
 
     def _look(self) -> bool:
-        """Run what is due several times a second; says whether the load is to end now."""
+        """Do the periodic work of the load, several times a second; returns whether the load must end now."""
         context, timeline = self._context, self._timeline
         self._committer.write()
         context.catch_up()
@@ -193,7 +193,10 @@ class LoadPhase:
             self._context.record_event(EventType.ENGINE, "window_dropped", **span, **counted, part=part)
 
     def _merge(self, now: float) -> None:
-        """Commit the windows that no part is waited for any more. In virtual time each part has a clock of its own."""
+        """Commit the merged windows that are complete, or overdue at `now`.
+
+        In virtual time no window is overdue, since each part has a clock of its own.
+        """
         if self._merging is not None:
             for window in self._merging.due(float("-inf") if self._context.is_virtual else now):
                 self._add(window)
@@ -217,7 +220,7 @@ class LoadPhase:
             self._freezes.append((float(event.detail["start"]), float(event.detail["end"])))
 
     def _move_load(self, start: float) -> None:
-        """Let the load begin at `start`, if that is later than planned; it lasts as long as planned."""
+        """Move the load's start to `start`, if that is later than planned; the load's length stays the same."""
         late = start - self._timeline.load_start
         if late <= self._window_seconds * GAP_TOLERANCE:
             return
@@ -243,7 +246,7 @@ class LoadPhase:
         self._show_detection()
 
     def _show_detection(self) -> None:
-        """Export detection's figures; not for each window in virtual time, which has thousands a second."""
+        """Update detection's metrics; in virtual time, with thousands of windows a second, not for each window."""
         now = SystemClock().monotonic()
         if self._context.is_virtual and now - self._shown_at < POLL_SECONDS:
             return
@@ -251,7 +254,7 @@ class LoadPhase:
         self._context.figures.detect(self._detection.figures, self._detection.has_failed)
 
     def _recall_steady(self) -> SteadyWatch | None:
-        """Steady-state watch over a warm-up that ends with it, restored from the windows of earlier workers."""
+        """Watch for the steady state that ends the warm-up, restored from earlier windows; None if not configured."""
         phases = self._timeline.phases
         if phases.steady is None:
             return None
@@ -264,7 +267,7 @@ class LoadPhase:
         return watch
 
     def _look_at_steadiness(self, window: JournalWindow) -> None:
-        """End the warm-up when the drive is steady; record it, or a drive that was not when the time was over."""
+        """End the warm-up when the drive is steady, and record that, or that the time ended before it was steady."""
         watch = self._steady
         if watch is None or watch.at is not None or window.phase != Phase.WARM_UP:
             return
@@ -276,7 +279,7 @@ class LoadPhase:
             self._context.record_event(EventType.NOTE, "steady_state_not_reached", why=watch.assessment().why_not)
 
     def _record_gap(self, start: float, end: float) -> None:
-        """Record the gap between two windows, unless it is a freeze that was recorded."""
+        """Record the gap between two windows, unless a recorded freeze explains it."""
         if end - start <= self._window_seconds * GAP_TOLERANCE:
             return
         reason = JOURNAL_FULL if self._committer.lost else self._gap_reason
@@ -285,13 +288,16 @@ class LoadPhase:
         self._context.record_event(EventType.GAP, reason, start=start, end=end, seconds=round(end - start, 6))
 
     def _record_interruption_at_end(self) -> None:
-        """The gap of a load that had no time left for another window when it could have gone on."""
+        """Record the gap up to the end of a load that was interrupted too late for another window."""
         last = self._context.windows.last
         if last is not None and self._gap_reason != NOT_REPORTED:
             self._record_gap(last.end, self._timeline.load_stop)
 
     def _enter_phase(self, moment: float) -> None:
-        """Show where `moment` is in the load. A window that is committed late does not bring its phase back."""
+        """Set the phase and progress metrics to `moment`, and record a new phase.
+
+        A window that is committed late does not set them back.
+        """
         length = self._timeline.load_stop - self._timeline.load_start
         moment = max(moment, self._entered_until)
         self._entered_until = moment

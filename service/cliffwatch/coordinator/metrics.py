@@ -17,7 +17,7 @@ from cliffwatch.part.lines import DriveBelow
 
 #: Upper bounds of the classic histogram buckets: 2^-15 s (30.5 µs) … 2^6 s.
 BUCKETS_SECONDS = tuple(2.0**power for power in range(-15, 7))
-#: Gauges of windows that are shown as they are, as `cliffwatch_…`, by those engines that have them.
+#: Gauges of windows that are exported unchanged, as `cliffwatch_…`, where the engine has them.
 WINDOW_GAUGES = {
     "schedule_debt_seconds": "How far the client itself is behind its schedule; absent when the engine has none.",
     "oldest_outstanding_seconds": "How long the oldest operation has been due; absent when the engine cannot know.",
@@ -27,7 +27,7 @@ WINDOW_GAUGES = {
     "backlog_records": "Records acknowledged and not yet read; absent when the engine has no consumers.",
     "backlog_bytes": "Bytes acknowledged and not yet read; absent when the engine has no consumers.",
 }
-#: What engines call these that have a word of their own for it.
+#: Other names that engines use for these gauges.
 OTHER_NAMES = {"target_rate": "requested_operations_per_second"}
 
 
@@ -91,7 +91,7 @@ class WorkerFigures:
             self.start, self.end = start, end
 
     def settle(self, devices: tuple[DriveBelow, ...], file_systems: tuple[RunFileSystem, ...]) -> None:
-        """Set the drives and file systems below the run, by which rules find its share of the machine's series."""
+        """Set the drives and file systems below the run; Prometheus rules use them to find its share of host series."""
         with self.lock:
             self.devices, self.file_systems = devices, file_systems
 
@@ -101,7 +101,7 @@ class WorkerFigures:
 
 
 class RunCollector(Collector):
-    """Prometheus collector of a run, which makes every metric for each scrape."""
+    """Prometheus collector of a run; makes all metrics anew for each scrape."""
 
     def __init__(self, figures: WorkerFigures) -> None:
         self._figures = figures
@@ -215,7 +215,7 @@ class RunCollector(Collector):
             buckets.append(("+Inf", histogram.count))
             whole.add_metric([figures.run_id, operation], buckets, histogram.sum_seconds())
         yield whole
-        # A summary of a sliding window, the newest one: its quantiles are exact, and no sum or count goes with them.
+        # A summary of the newest window alone: its quantiles are exact, and it has no sum or count.
         name = "cliffwatch_window_latency_seconds"
         window = Metric(name, "Exact latency quantiles of the newest committed window.", "summary")
         for operation, summary in sorted(figures.window_latency.items()):
@@ -227,9 +227,9 @@ class RunCollector(Collector):
 
 
 def serve_metrics(figures: WorkerFigures) -> int | None:
-    """Serve the metrics on a free port of 127.0.0.1, from a thread of their own; None when no port could be had.
+    """Serve the metrics on a free port of 127.0.0.1, in a thread; returns the port, None if none could be opened.
 
-    What the worker itself costs is among them, under the names that all exporters use.
+    The worker's own CPU time and memory are included, under the standard names of Prometheus exporters.
     """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)

@@ -1,7 +1,7 @@
-"""Journals of a run's parts, if it has several: a window is on disk before it is merged into the run's own.
+"""Journals of the parts of a run with several targets: a part's window is on disk before it is merged.
 
-`parts/NAME/` of the run's journal holds the same two files as a journal, with the part's own percentiles. A coordinator
-that takes the run over merges what an earlier one had not.
+`parts/NAME/` in the run's journal has windows.jsonl and latency.hlog with the part's own percentiles. A worker that
+resumes the run merges the windows that an earlier worker had not merged.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,11 +27,11 @@ class PartJournals:
             self._logs[part] = WindowLog(directory, run_start)
 
     def append(self, part: str, window: EngineWindow, phase: str) -> None:
-        """Append a window durably. Where the disk is full only the run's own window waits in memory."""
+        """Append a window durably. On a full disk it is dropped here: only the run's merged window waits in memory."""
         try:
             self._logs[part].append(window, phase)
         except OverlapError:
-            # An engine that was started again measured it once more; the run's own windows refuse it by name.
+            # A restarted engine measured this time again; the run's own journal records the refusal.
             return
         except OSError as error:
             if not durable.is_full(error):

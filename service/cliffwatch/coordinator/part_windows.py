@@ -1,7 +1,7 @@
-"""Merge the windows of a run's parts: one for each step of the grid, from what each part measured in it.
+"""Merge the windows of a run's parts into one window for each step of the grid.
 
-Counters add and histograms merge; what a part measured is there beside it, under `PART/name`. A part that reported
-nothing is a gap of its share: `measured_seconds` is the mean over all parts, and nothing is scaled up.
+Counters are added and histograms merged; each part's own values stand beside the sums, as `PART/name`. A part that
+reported nothing leaves a gap in its share: `measured_seconds` is the mean over all parts, and nothing is scaled up.
 """
 
 import re
@@ -12,14 +12,14 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import four_digits
 from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow
 
-#: So long after its end, in windows, one is merged without those that have not come: an engine that is silent because
-#: its target hangs is reported for two windows late.
+#: How long after its end, in windows, a step is merged without late parts: windows in place of an engine that is silent
+#: because its target hangs come two windows late.
 PATIENCE_WINDOWS = 4.0
 _TOLERANCE_SECONDS = 1e-6
-#: What is kept of each part beside the sum.
+#: Counters that are kept for each part beside the sum.
 _OF_EACH = ("operations", "bytes", "errors")
-#: Gauges of which the run's is the largest, the smallest, and the sum of its parts'; those of the host are the same
-#: for all parts of a machine but for the moment. Others are kept by part alone.
+#: Gauges of which the run has the largest, the smallest, and the sum of its parts' values. Host gauges take the
+#: largest, since parts of a machine differ only in when they read them. Other gauges are kept by part alone.
 _LARGEST = frozenset({OLDEST_OUTSTANDING, "schedule_debt_seconds"})
 _SMALLEST = frozenset({"growth_left_bytes"})
 _SUMS = frozenset(
@@ -27,7 +27,7 @@ _SUMS = frozenset(
     | {"backlog_records", "backlog_bytes"}
 )
 _MEASURED = "measured_seconds"
-#: Of a part with a single drive, the totals are those of the drive; zeros are left out, except of writes.
+#: Totals of a part that are its drive's counters too, if it has a single drive; zeros are left out, except of writes.
 _OF_DRIVE = {
     "device_write_operations": "write_operations",
     "device_written_bytes": "written_bytes",
@@ -44,8 +44,8 @@ def merged(
     windows: Mapping[str, Sequence[EngineWindow]],
     drives: Mapping[str, Sequence[str]],
 ) -> EngineWindow:
-    """One window from `start` to `end`. `windows` are those within it, by part; a part that is not there measured
-    nothing. `drives` are the drives below each part of the run, as major:minor."""
+    """Merge windows of parts into one from `start` to `end`. `windows`: the windows within it, by part; an absent part
+    measured nothing. `drives`: the drives below each part of the run, as major:minor."""
     window = EngineWindow(start, end, {})
     measured = 0.0
     for part, own in windows.items():
@@ -100,7 +100,7 @@ class PartWindows:
     """Windows of parts that wait to be merged, each part's in order."""
 
     def __init__(self, drives: Mapping[str, Sequence[str]], window_seconds: float, until: float) -> None:
-        """`drives`: of each part. What began before `until` was merged by an earlier worker."""
+        """`drives`: drives below each part. Windows that began before `until` were merged by an earlier worker."""
         self._drives = drives
         self._patience_seconds = PATIENCE_WINDOWS * window_seconds
         self._until = until
@@ -109,7 +109,7 @@ class PartWindows:
         self._ended: set[str] = set()
 
     def take(self, part: str, window: EngineWindow) -> bool:
-        """Add a window of a part; False for one that is too late: the run's window was merged without it."""
+        """Add a window of a part; returns False if it is too late: the run's window was merged without it."""
         if window.start < self._until - _TOLERANCE_SECONDS:
             return False
         self._waiting[part].append(window)
@@ -117,11 +117,11 @@ class PartWindows:
         return True
 
     def end(self, part: str) -> None:
-        """End a part: no more windows come of it."""
+        """Mark a part as ended: it sends no more windows."""
         self._ended.add(part)
 
     def due(self, now: float) -> list[EngineWindow]:
-        """Merged windows that no part is waited for any more, in order; `now` on the run's time line."""
+        """Merged windows that are complete or overdue, in order; `now` is on the run's time line."""
         found = []
         while any(self._waiting.values()):
             end = self._step_end()

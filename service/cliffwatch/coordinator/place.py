@@ -1,7 +1,7 @@
 """Place of a part: the machine that the part runs on, and the connection to it.
 
-A place starts the program `cliffwatch part` and gives its stdin and stdout; everything else is said in the lines of
-`part/lines.py`. On this machine that is a child process, which ends with its coordinator.
+A place starts the program `cliffwatch.part` and connects to its stdin and stdout, which carry the lines of
+`part/lines.py`. On this machine the part is a child process, which ends with its coordinator.
 """
 
 import sys
@@ -22,11 +22,11 @@ class PartEndedError(Exception):
 
 
 class Connection(Protocol):
-    """A running part. Use as a context manager: leaving it ends the part, whatever it does."""
+    """Connection to a running part. Use as a context manager: leaving it ends the part, even during a command."""
 
     @property
     def identity(self) -> ProcessIdentity | None:
-        """Its process on this machine; None where it has none."""
+        """The part's process on this machine; None if it has none here."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -36,7 +36,7 @@ class Connection(Protocol):
     def send(self, command: Command) -> None: ...
 
     def poll(self, seconds: float, now: Callable[[], float]) -> list[Record | Answer]:
-        """Records that arrived within the time. Returns early when some did, or when the coordinator is woken.
+        """Records that arrive within `seconds`. Returns early when any arrive, or when the coordinator is woken.
 
         Raises PartEndedError.
         """
@@ -56,7 +56,7 @@ class Place(Protocol):
 
 
 class LocalPlace:
-    """Place on this machine."""
+    """Place that starts parts on this machine."""
 
     def start(self, wake: Wake) -> Connection:
         """Start a part. Raises Problem(component_missing)."""
@@ -100,7 +100,7 @@ class LocalConnection:
 
 
 class _Lines:
-    """Reader that makes records of a part's lines."""
+    """Parser of a part's lines into records."""
 
     def __init__(self) -> None:
         self._rest = b""

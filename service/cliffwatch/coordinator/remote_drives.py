@@ -1,7 +1,7 @@
-"""Drives of a run that a Prometheus knows: found before its load, and asked for what they counted while it lasts.
+"""Drives of other hosts that a run watches: poll a Prometheus server for their I/O counters during the load.
 
-A thread asks, so that no answer is waited for by the load. Prometheus may be away: then windows have nothing of the
-drives, and the journal says since when.
+A thread polls, so that the load never waits for an answer. While Prometheus is down, windows have no counters of the
+drives, and the journal records that they are missing.
 """
 
 import time
@@ -15,21 +15,21 @@ from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drives import RemoteDrive, read_counters
 from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
 
-#: How often Prometheus is asked: five times a window, within these bounds.
+#: Bounds of the interval between queries to Prometheus, which are made five times a window.
 _LEAST_SECONDS, _MOST_SECONDS = 1.0, 5.0
-#: A scrape is known so long after its time: exporters answer in less, as a rule.
+#: How long after its time a scrape is known: exporters usually answer faster.
 _SCRAPE_SECONDS = 1.0
-#: Beyond what a window can begin with, for an answer that came late.
+#: How much further back each query reaches than a window needs, in case an answer comes late.
 _MORE_SECONDS = 30.0
 _PATIENCE_SECONDS = 5.0
-#: So many answers in a row that did not come are trouble; fewer are a restart.
+#: Failed queries in a row from which drives count as missing; fewer may be a restart of Prometheus.
 _FAILURES = 3
 
 MISSING, RESUMED = "drives_missing", "drives_resumed"
 
 
 class RemoteDrives:
-    """The drives of one run. Use as a context manager: a thread asks meanwhile."""
+    """Watched drives of one run. Use as a context manager: a thread polls Prometheus meanwhile."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RemoteDrives:
         window_seconds: float,
         now: Callable[[], float],
     ) -> None:
-        """`now` in seconds since the epoch."""
+        """`now` returns run time, in seconds since the epoch."""
         self._server, self._selector, self._now = server, selector, now
         period = min(_MOST_SECONDS, max(_LEAST_SECONDS, window_seconds / 5))
         self._counts = DriveCounts({drive.name: drive.number for drive in drives}, period + _SCRAPE_SECONDS)
@@ -60,13 +60,13 @@ class RemoteDrives:
         self._close()
 
     def _close(self) -> None:
-        """The next connection reads the files of the server's secrets anew."""
+        """Close the connection; the next one reads the files with the server's secrets again."""
         if self._prometheus is not None:
             self._prometheus.close()
             self._prometheus = None
 
     def ask(self) -> None:
-        """Ask Prometheus once, and keep what it says."""
+        """Query Prometheus once and store the counters; a failed query is remembered for `look`."""
         try:
             if self._prometheus is None:
                 self._prometheus = Prometheus(self._server, 0.0)
@@ -80,11 +80,11 @@ class RemoteDrives:
             self._failures = []
 
     def add_to(self, window: EngineWindow) -> None:
-        """Add to a window what the drives counted in it, as far as that is known at its end."""
+        """Add the drives' counters and gauges to a window, as far as they are known at its end."""
         self._counts.between(window.start, window.end).add_to(window)
 
     def look(self) -> tuple[str, dict[str, Any]] | None:
-        """Name and detail of the event that drives are missing, or that all are there again; None for no change."""
+        """Event (name and detail) that drives are missing, or that all are there again; None without a change."""
         failures, newest, now = self._failures, self._counts.newest(), self._now()
         silent = [name for name in self._names if now - newest.get(name, self._since) > LONGEST_SECONDS]
         if len(failures) >= _FAILURES:
@@ -98,7 +98,7 @@ class RemoteDrives:
 
 
 def drive_facts(drive: RemoteDrive) -> dict[str, Any]:
-    """A drive in facts.json, with the words of the drives of this machine."""
+    """Entry of a drive in facts.json, with the keys that drives of this machine have."""
     return {
         "name": drive.name,
         "major_minor": drive.number,
@@ -110,6 +110,6 @@ def drive_facts(drive: RemoteDrive) -> dict[str, Any]:
 
 
 def drive_of(facts: Mapping[str, Any]) -> RemoteDrive:
-    """The drive of `drive_facts`."""
+    """Parse an entry that `drive_facts` made."""
     texts = {name: str(facts.get(name) or "") for name in ("model", "serial", "wwn", "firmware")}
     return RemoteDrive(str(facts["name"]), str(facts["major_minor"]), **texts)

@@ -1,4 +1,4 @@
-"""Make the report at a run's end. It is retried when its process was killed or the disk full; a failure is recorded."""
+"""Make the report at a run's end. A failure, such as a killed process or a full disk, is recorded and retried."""
 
 import time
 from collections.abc import Callable
@@ -10,17 +10,17 @@ from cliffwatch.journal.conclusion import Conclusion, unanalysed
 from cliffwatch.journal.events import found_at_end
 from cliffwatch.report.process import make_report
 
-#: A journal that is too much for the program's memory is so each time, so attempts are few; pauses between them grow.
+#: Most attempts. They are few, since a journal too large for memory fails each time; pauses between them grow.
 ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 15.0
-#: A disk without room is given this long to be freed, and looked at this often.
+#: How long the report is retried while the disk is full, and the pause between two attempts then.
 DISK_PATIENCE_SECONDS = 1800.0
 DISK_PAUSE_SECONDS = 10.0
 
 
 def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable[[float], None]) -> Conclusion:
-    """Make the report, with retries, and record the findings that only it has.
+    """Make the report, with retries, record findings that only the report has, and return its conclusion.
 
     `wait` is called with seconds between two attempts.
     """

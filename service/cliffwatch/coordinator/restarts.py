@@ -1,8 +1,8 @@
-"""Restart policy for workers: pause before an interrupted run gets another one, and when to give up. Pure functions.
+"""Restart policy for workers: pause before an interrupted run gets a new one, and when to give up. Pure functions.
 
-Time decides and not a count: ten workers die within seconds of a disk that is full, and an hour later it may be free
-again. It is time that was waited: the wall clock may have been set between two deaths.
-A service that was started anew goes on where the last one stood, with the pauses that lie between the deaths.
+Time decides, not a count: a full disk kills ten workers within seconds, and an hour later it may have room again. Only
+time that was really waited counts, since the wall clock may have been set between two deaths.
+A restarted service continues from the journal: the pauses that lie between the recorded deaths count.
 """
 
 from collections.abc import Iterable
@@ -13,16 +13,16 @@ from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.journal.events import Event, EventType, ends_load
 from cliffwatch.model.run_state import RunState
 
-#: The first worker that dies is replaced at once. From the second in a row without a new window on there is a pause: so
-#: long, then twice as long each time, at most so long.
+#: The first worker that dies is replaced at once. From the second death in a row without a new window on, there is a
+#: pause: the first of this length, then doubled each time, up to the longest.
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-#: A run that is being stopped only needs its report.
+#: Longest pause of a run that is being stopped, which only needs its report.
 LONGEST_PAUSE_WHEN_STOPPING_SECONDS = 5.0
-#: A run is given up when it had no new window for so long, and not before so many workers have tried.
+#: A run is given up after this long without a new window, but not before this many workers have died.
 GIVE_UP_SECONDS = 1800.0
 LEAST_WORKERS = 5
-#: How the load's end stands in the journal when the service, and not a worker, wrote it.
+#: Key in the detail of the event that ends the load, when the service wrote it because it gave the run up.
 GIVEN_UP = "given_up"
 
 
@@ -30,9 +30,9 @@ GIVEN_UP = "given_up"
 class Losses:
     """Consecutive deaths of an interrupted run's workers without a new window.
 
-    `last_at` is when the last of them was missed, in seconds since the epoch; `paused_seconds` of pauses lie between
-    them. `ended`: the load was over when they died, and only the report was left; `given_up`: because the service had
-    said so.
+    `last_at`: when the last death was noticed, in seconds since the epoch. `paused_seconds`: pauses between the deaths.
+    `ended`: the load was over when they died, and only the report was missing. `given_up`: the service had ended the
+    load by giving the run up.
     """
 
     count: int
@@ -47,16 +47,16 @@ class Losses:
         return _pause_seconds(self.count)
 
     def wait_seconds(self, waited_seconds: float, stopping: bool = False) -> float:
-        """Rest of the pause, given the seconds waited since the last death."""
+        """Remaining seconds of the pause, when `waited_seconds` have passed since the last death."""
         pause = self.pause_seconds
         if stopping:
             pause = min(pause, LONGEST_PAUSE_WHEN_STOPPING_SECONDS)
         return max(0.0, pause - waited_seconds)
 
     def is_exhausted(self, watched_seconds: float) -> bool:
-        """Whether to stop trying, when the service has known of these deaths for `watched_seconds`.
+        """Whether to start no more workers, when the service has known of these deaths for `watched_seconds`.
 
-        A run that was given up has had its time: its report is tried a few times more.
+        For a run that was given up only their number counts: its report gets a few attempts.
         """
         if self.count < LEAST_WORKERS:
             return False
@@ -64,7 +64,7 @@ class Losses:
 
 
 def losses_of(events: Iterable[Event], windows: int) -> Losses:
-    """The workers that died with `windows` windows in the journal; of a load that is over, those that died since."""
+    """Deaths of workers while the journal had `windows` windows; once the load is over, only the deaths since then."""
     died: list[float] = []
     ended = given_up = False
     for event in events:
@@ -78,7 +78,7 @@ def losses_of(events: Iterable[Event], windows: int) -> Losses:
 
 
 def _paused_seconds(died: list[float]) -> float:
-    """Time that is known to have been waited: between two deaths at most the pause after the first of them."""
+    """Seconds that were certainly waited: between two deaths, at most the pause that follows the first of them."""
     return sum(
         min(max(0.0, later - earlier), _pause_seconds(count))
         for count, (earlier, later) in enumerate(pairwise(died), start=1)

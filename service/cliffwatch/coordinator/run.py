@@ -37,17 +37,16 @@ from cliffwatch.telemetry.address import address_of
 from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.telemetry.drives import RemoteDrive, find_drives
 
-#: So long at least a run that was stopped lets its target write what the page cache holds, should the engine have used
-#: the grace of the stop up.
+#: Least time that a stopped run has to flush the page cache, even if the engine used up the grace period of the stop.
 LEAST_FLUSH_SECONDS = 10.0
-#: What parts that begin together have beside the lead of a single one.
+#: Additional lead time when several parts begin together.
 _TOGETHER_SECONDS = 2.0
-#: Facts that differ between the parts of a machine.
+#: Keys of facts.json that differ between the parts of a machine.
 _OF_TARGET = ("target", "file_system", "device", "engine")
 
 
 def execute_run(context: RunContext, place: Place) -> None:
-    """Bring a run that is `starting` to `finished`, or return early when a signal interrupted it."""
+    """Execute a run from `starting` to `finished`; returns early when a signal interrupts it."""
     outcome = _load_end_in(context.directory)
     if not context.is_virtual:
         context.telemetry = _collection_of(context)
@@ -75,7 +74,7 @@ def execute_run(context: RunContext, place: Place) -> None:
 
 
 def _record_cost(context: RunContext) -> None:
-    """Record monitoring overhead: of this process and the part, without the engine."""
+    """Record monitoring overhead: CPU time and memory of this process and the parts, without the engines."""
     cpu_seconds, resident_bytes = own_cost()
     for cost in context.part_costs:
         cpu_seconds += cost.cpu_seconds
@@ -85,7 +84,7 @@ def _record_cost(context: RunContext) -> None:
 
 
 def _load_end_in(directory: Path) -> LoadOutcome | None:
-    """How the load ended, when an earlier worker got that far."""
+    """How the load ended under an earlier worker; None if it has not ended."""
     outcome = None
     for stored in JournalReader(directory).events():
         if ends_load(stored.event):
@@ -99,7 +98,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus, place: Place) -> L
         return over
     with RunParts(context, place) as parts:
         outcome = _load_on(context, status, parts, resumed)
-        # One that answers no more has been left already, and the load's end stands.
+        # A part that no longer answers has been abandoned already; the load's outcome stays.
         with suppress(PartLeftError):
             context.part_costs = parts.close()
     return outcome
@@ -153,9 +152,9 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
 
 
 def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:
-    """The drives that Prometheus has to know; None for those below the targets. Those of a run that began stay.
+    """Drives of other hosts to watch through Prometheus; None if the run watches the drives below its targets.
 
-    Raises Problem.
+    A resumed run keeps the drives that it began with. Raises Problem.
     """
     if context.order.drives is None:
         return None
@@ -175,7 +174,7 @@ def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Itera
     try:
         server = None if asked is None else address_of(context.settings, asked.server)
     except Problem as problem:
-        # It was known when the run began: a run that goes on does so without.
+        # The server was known when the run began; a resumed run continues without it.
         names = [drive.name for drive in elsewhere or ()]
         context.record_event(EventType.NOTE, MISSING, drives=names, reason=str(problem))
     if elsewhere is None or asked is None or server is None:
@@ -186,7 +185,7 @@ def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Itera
 
 
 def _leave_clean(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:
-    """Let the drive become idle, and remove what the engine wrote. Raises PartLeftError, PartEndedError."""
+    """Cool down, and remove the engine's files. Raises PartLeftError, PartEndedError."""
     if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
         _cool_down(context, parts, outcome)
     if outcome.end is not LoadEnd.INTERRUPTED and not keeps_files(context, outcome):
@@ -232,8 +231,8 @@ def _order(context: RunContext, part: str, target: AnyTarget, asked: AskedTarget
 
 
 def facts_together(facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """facts.json of a run: what was found where its part is; of several, `parts` has what is below the target of each,
-    and the rest is the first's but for `drives` and `warnings`, which are those of all."""
+    """facts.json of a run, from the facts of its parts. A single part's facts stay as they are. With several, `drives`
+    and `warnings` are those of all parts, `parts` has the facts of each target, and the rest is the first part's."""
     first = next(iter(facts.values()))
     if len(facts) == 1:
         return first
@@ -244,24 +243,24 @@ def facts_together(facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def file_systems_of(held: Iterable[Held], journal: Path) -> tuple[RunFileSystem, ...]:
-    """The file systems that the run's load and its journal fill. One that cannot be found out is left out."""
+    """File systems that the run's load and its journal fill. The journal's is left out if it cannot be determined."""
     mount_points = dict.fromkeys(each.mount_point for each in held if each.mount_point is not None)
     found = [RunFileSystem(mount_point, "target") for mount_point in mount_points]
     try:
         found.append(RunFileSystem(str(mount_of(journal).mount_point), "journal"))
     except OSError:
-        # A mount that went away: the journal records it when it cannot be written.
+        # The journal's mount is gone; writing to the journal reports that.
         return tuple(found)
     return tuple(found)
 
 
 def keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
-    """Whether what the engine wrote is wanted to look at: its workload asks for that, and its load failed."""
+    """Whether to keep the engine's files for inspection: the workload sets `keep_files`, and the load failed."""
     return outcome.end is LoadEnd.FAILED and getattr(context.load, "keep_files", False)
 
 
 def _over_already(context: RunContext, status: RunStatus, resumed: bool) -> LoadOutcome | None:
-    """End of a load without work for this worker, such as one that was stopped; None when there is something to do."""
+    """Outcome of a load that needs no work from this worker, such as a stopped one; None if there is load to make."""
     if status.stop_requested:
         return LoadOutcome(LoadEnd.STOPPED)
     if resumed and context.workload.on_interruption == "end":
@@ -275,8 +274,8 @@ def _over_already(context: RunContext, status: RunStatus, resumed: bool) -> Load
 
 
 def _wait_for_hung(context: RunContext, status: RunStatus) -> bool:
-    """Wait until no process of an earlier worker is on the target any more, or the load is over; False when a signal
-    came first."""
+    """Wait until the hung processes of earlier workers have ended, or the load's planned end; returns False when a
+    signal came first."""
     over = float("inf") if status.load_stop is None else status.load_stop
     while context.hung() and context.run_clock.now() < over:
         if context.take_signal():
@@ -307,7 +306,7 @@ def _timeline(context: RunContext, status: RunStatus, held: Mapping[str, Held]) 
 
 
 def _cool_down(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:
-    """Cool down: flush what the page cache still holds, and record how much that was."""
+    """Cool down: parts flush their target's page cache and record how much that was; then wait for the phase's end."""
     start, is_stopped = context.run_clock.now(), outcome.end is LoadEnd.STOPPED
     length = 0.0 if is_stopped else context.workload.phases.cool_down
     context.record_event(EventType.PHASE, Phase.COOL_DOWN, start=start, end=start + length)

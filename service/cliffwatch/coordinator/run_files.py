@@ -1,6 +1,6 @@
 """Remove the files that engines wrote into a target directory, once the run is over.
 
-The journal says where that is: the target's name may lead elsewhere by then, for a worker that comes after another.
+The path is read from the journal: for a worker that resumes a run, the target's name may lead to another directory.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from cliffwatch.model.target import DirectoryTarget
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A directory that the run made. `identity` is None where the journal does not say it."""
+    """A directory that the run made. `identity`: its inode and birth; None where the journal does not have them."""
 
     path: Path
     identity: str | None
@@ -35,10 +35,10 @@ def remove_files(
     was_cleared: bool = False,
     hung: Sequence[ProcessIdentity] = (),
 ) -> None:
-    """Remove the run's files. What cannot be removed, or was moved, is recorded; it does not fail the run.
+    """Remove the run's files. Files that cannot be removed or were moved are recorded; they do not fail the run.
 
-    `was_cleared`: the last directory was emptied while it was held, wherever it was then. `hung`: processes of the run
-    that do not end; a look at their files would wait with them.
+    `was_cleared`: the last directory was emptied while it was held, whatever its path was then. `hung`: processes of
+    the run that do not end; access to their files would hang, too.
     """
     for part, target in order.parts.items():
         if isinstance(target, DirectoryTarget):
@@ -66,7 +66,7 @@ def _remove(
         try:
             remove_run_directory(path, order.run_id)
         except (Problem, OSError) as error:
-            # Who held the target may have come to the same.
+            # The part that held the target may have recorded the same.
             if (str(path), str(error)) not in said:
                 record_event(EventType.NOTE, LEFT_BEHIND, path=str(path), message=str(error))
     for each in made[:-1] if was_cleared else made:
@@ -90,7 +90,7 @@ def _said(journal: Path) -> set[tuple[object, object]]:
 
 
 def _made(order: RunOrder, part: str, target: DirectoryTarget, journal: Path) -> tuple[Path, list[_Made]]:
-    """Path of a part's own directory, and the directories that it made according to the journal."""
+    """Expected path of a part's own directory, and all directories that it made according to the journal."""
     place, made, has_run = target.path, dict[_Made, None](), False
     for number, stored in enumerate(JournalReader(journal).events()):
         event = stored.event
@@ -105,6 +105,6 @@ def _made(order: RunOrder, part: str, target: DirectoryTarget, journal: Path) ->
             made[each] = None
     likely = run_directory(Path(place), order.run_id)
     if has_run and not made:
-        # Journals of before have no claims.
+        # Journals of earlier versions have no claims.
         made[_Made(likely, None)] = None
     return likely, list(made)

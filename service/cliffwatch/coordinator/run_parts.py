@@ -1,4 +1,4 @@
-"""Coordinate a run's parts: send each the same command, wait for all answers, abandon parts that stop answering."""
+"""Coordinate a run's parts: send each its command, wait for all answers, abandon parts that stop answering."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from cliffwatch.part.child_process import LEAVE_SECONDS, Wake
 from cliffwatch.part.lines import Answer, Close, Closed, Command, EngineAt, Happened, LeftProcess, Record, Refused, Stop
 
 POLL_SECONDS = 0.25
-#: How long a part has, beside its engine's grace, to answer after a stop.
+#: How long a part has to answer after a stop, in addition to its engine's grace period.
 ANSWER_SECONDS = 4 * LEAVE_SECONDS
 A = TypeVar("A", bound=Answer)
 
@@ -25,10 +25,10 @@ class PartLeftError(Exception):
 
 
 class RunParts:
-    """All parts of a run. Use as a context manager: leaving it ends them."""
+    """All parts of a run. Use as a context manager: leaving it ends the parts."""
 
     def __init__(self, context: RunContext, place: Place) -> None:
-        """Raises Problem(component_missing)."""
+        """Start the run's parts. Raises Problem(component_missing)."""
         self._context = context
         self._connections = {}
         self._has_been_stopped = self._is_left = False
@@ -65,10 +65,10 @@ class RunParts:
         look: Callable[[], bool],
         take: Callable[[str, Record | Answer], None] = lambda part, record: None,
     ) -> dict[str, A]:
-        """Send each part its command and wait for all answers. `take` gets the records that come before, and answers.
+        """Send each part its command, and return the answers by part. `take` is called with each record and answer.
 
-        `look` is called several times a second, and says whether the command is to end early. Raises Problem where a
-        part refuses, PartLeftError, and PartEndedError.
+        `look` is called several times a second; once it returns True, the parts are stopped. Raises Problem when a part
+        refuses, PartLeftError when a part does not answer after a stop, and PartEndedError.
         """
         context = self._context
         if self._is_left:
@@ -104,7 +104,7 @@ class RunParts:
         return {part: answers[part] for part in self._connections}
 
     def close(self) -> list[Closed]:
-        """Close the parts: they release their targets and end. Raises as `ask` does."""
+        """Close the parts: they release their targets, report what they used, and exit. Raises as `ask`."""
         closed = self.ask(Close(), Closed, lambda: True)
         for connection in self._connections.values():
             connection.wait(LEAVE_SECONDS)
@@ -122,7 +122,7 @@ class RunParts:
         raise PartLeftError
 
     def _keep(self, part: str, record: Record) -> None:
-        """Process a record that concerns the journal or the heartbeat, whatever the command."""
+        """Process a record for the journal or the heartbeat, whichever command is in progress."""
         context = self._context
         if isinstance(record, Happened):
             context.advance_virtual(record.at)

@@ -8,15 +8,15 @@ from typing import Any
 from cliffwatch.analysis.finding import Finding
 from cliffwatch.base.units import six_digits
 
-#: The size of a finding that lasts is recorded again when it has changed by this much (a logarithm: a fifth).
+#: A lasting finding is recorded again when the logarithm of its size has changed by more than this (about a fifth).
 SIZE_MOVED = 0.18
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Last recorded version of a finding: its series, its size, and what changed with it.
+    """Last recorded version of a finding: its series, its size, and the series that changed with it.
 
-    Of work that was not done, how large it is, is for how many seconds.
+    For a stall or a shortfall (work that was not done), both ratios hold its duration in seconds.
     """
 
     series: str
@@ -39,7 +39,7 @@ class Stated:
         return cls(str(detail["series"]), float(detail["ratio"]), float(detail["worst_ratio"]), affected)
 
     def is_news_to(self, before: "Stated") -> bool:
-        """Whether the finding changed since `before`: another series, another size, or a further affected one."""
+        """Whether the finding changed since `before`: another series, another size, or a further affected series."""
         if self.series != before.series or self.affected - before.affected:
             return True
         moved = (log(self.ratio / before.ratio), log(self.worst_ratio / before.worst_ratio))

@@ -1,1 +1,1 @@
-"""Engines: the processes that make the load. One module (or package) an engine, one row in `registry`."""
+"""Engines: the processes that make the load. Each is one module (or package) here, and one row in `registry`."""

@@ -1,8 +1,8 @@
 """Engine contract: how `load` is validated, what would be written, how an engine starts, how its output is read.
 
-An engine is a process of its own. It stops on `stop_signal` after reporting what it measured last. Its stdout becomes
-records (windows, events, an end) through a `Translator`; an engine that prints the contract's JSON lines needs only
-`JsonLines`. Nothing here touches a disk: the worker does, after the safety gate has seen the plan.
+An engine is a process of its own. It stops on `stop_signal` after reporting its last window. Its stdout becomes records
+(windows, events, an end) through a `Translator`; an engine that prints the contract's JSON lines needs only
+`JsonLines`. Nothing here writes to a target: the part starts processes that do, after the safety gate checked the plan.
 """
 
 import signal
@@ -22,15 +22,15 @@ from cliffwatch.model.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """Context that an engine is started in: where it writes, and from when until when its load lasts.
+    """Context that an engine is started in: where it writes, and when its load begins and ends.
 
-    `path` is the directory that is the run's own, or the device node; `entry` is how an engine reaches it, by
-    `descriptor`: its name may lead elsewhere by then. `scratch` is a directory for the
-    engine's job files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which
-    is the multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an
-    earlier engine of this run may be there. `load_start` is when the run's first engine began, where that was another
-    one; one that `may_begin_late` waits for no other part. `bootstrap_servers` are where the brokers of a broker target
-    are found. `state_directory` is the service's own, where this project's programs are built.
+    `path` is the run's own directory, or the device node. An engine reaches it through `entry`, by `descriptor`,
+    because its name may lead elsewhere by then. `scratch` is a directory for the engine's job files. The load lasts
+    from `start` to `stop` (seconds since the epoch, both on the window grid, the multiples of `window_seconds`); `plan`
+    and `prepare` get estimates of them. `resumed`: files of an earlier engine of this run may exist. `load_start`: when
+    the run's load began; None if it begins with this engine. `may_begin_late`: the load may begin late, since no other
+    part has to begin at the same time. `bootstrap_servers`: addresses of a broker target. `state_directory`: the
+    service's, where this project's programs are built.
     """
 
     run_id: str
@@ -60,7 +60,7 @@ class EngineContext:
         scratch: Path,
         state_directory: Path,
     ) -> "EngineContext":
-        """Context of a load that is started `now` (epoch seconds) and whose preparing takes no time."""
+        """Context of a load that is started `now` (seconds since the epoch), as if preparing took no time."""
         timeline = Timeline.plan(now, workload.phases, workload.window)
         return cls(
             run_id=run_id,
@@ -76,8 +76,8 @@ class EngineContext:
 
     @property
     def entry(self) -> Path:
-        """The run's own directory for a `Launch`, which is entered before this process's descriptors are closed; or the
-        device, for an engine that has its descriptor."""
+        """Path of the run's own directory or the device, through `descriptor` if there is one. A `Launch` can use the
+        directory, since it is entered before descriptors are closed; a device's descriptor has to be passed along."""
         return self.path if self.descriptor is None else Path(f"/proc/self/fd/{self.descriptor}")
 
     @property
@@ -93,10 +93,10 @@ class EngineContext:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The process to start, in `directory` where that is given, with `descriptors` of this process.
+    """The process to start, in `directory` if that is given, which inherits `descriptors` of this process.
 
-    What an engine writes into the run's own directory is named relative to it; `directory` is the context's `entry`. A
-    device is given to it as a descriptor.
+    An engine that writes into the run's own directory uses relative names, and has the context's `entry` as
+    `directory`. A device is passed as a descriptor.
     """
 
     command: Sequence[str]
@@ -109,8 +109,8 @@ class Launch:
 class EngineFacts:
     """Facts about an engine on the machine where it is to run.
 
-    `versions` are of what it runs. `ways` say how it does here what it could do otherwise, by what that is.
-    `warnings` are sentences about what that does to the measurement.
+    `versions`: of the programs that it runs. `ways`: the method that it uses on this machine where it has several, by
+    purpose (`io`). `warnings`: sentences on how that affects the measurement.
     """
 
     versions: dict[str, str] = field(default_factory=dict)
@@ -120,9 +120,9 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Preflight result of the target, before a run: notes, and what would keep the load from beginning.
+    """Preflight result of the target, before a run: notes, and problems that would keep the load from beginning.
 
-    `unreachable` says who does not answer and why; `refused` what was answered and cannot work.
+    `unreachable`: servers that do not answer, and why. `refused`: why the load cannot work on a target that answers.
     """
 
     notes: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class Probe:
 
 
 class Translator(Protocol):
-    """Turns what an engine prints into records; keeps no more than one window of it."""
+    """Parser of an engine's output into records; keeps no more than one window of it in memory."""
 
     def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
         """Records completed by `chunk`; `received_at` is on the run's time line."""
@@ -160,39 +160,39 @@ class Engine(Protocol):
 
     @property
     def latencies(self) -> tuple[str, ...]:
-        """The latencies that its windows can have, whatever the load; a limit on another one could not be judged."""
+        """Names of all latencies that its windows can have; a limit on any other latency could not be judged."""
         ...
 
     @property
     def stop_signal(self) -> signal.Signals:
-        """Asks the engine to finish its window and exit."""
+        """Signal on which the engine finishes its window and exits."""
         ...
 
     def is_virtual(self, load: Any) -> bool:
-        """True when the engine's windows set the pace of time, faster than the clock on the wall."""
+        """Whether time is virtual: the engine's windows set its pace, faster than the wall clock."""
         ...
 
     def plan(self, load: Any, context: EngineContext) -> LoadPlan: ...
 
     def probe(self, load: Any, context: EngineContext) -> Probe:
-        """Ask the target whether the load could begin. Takes seconds at most, and changes nothing.
+        """Preflight check whether the load could begin on the target. Takes seconds at most, and changes nothing.
 
-        A drive cannot be asked: the safety gate examines it. Raises Problem for what cannot be asked as it stands.
+        Drives are examined by the safety gate instead. Raises Problem when the check cannot be made.
         """
         ...
 
     def prepare(self, load: Any, context: EngineContext) -> Launch | None:
         """Process that must complete before the load can begin, such as laying out files; None when there is none.
 
-        Its stdout is not read. It must bear being run again on what a killed one left. Raises Problem.
+        Its stdout is not read. It must work again after an earlier one was killed half-way. Raises Problem.
         """
         ...
 
     def launch(self, load: Any, context: EngineContext) -> Launch:
-        """Write job files into `context.scratch` and say what to start. Raises Problem(component_missing).
+        """Write job files into `context.scratch` and return the process to start. Raises Problem(component_missing).
 
-        The process is started shortly before `context.start` and waits for it. One that is not ready by then, and is
-        the run's first, begins on a later line of the grid, lasts as long as it was to, and says so first (`BEGUN`).
+        The process is started shortly before `context.start` and waits until then. If the run's first engine is not
+        ready by then, it begins on a later line of the grid, lasts as long as planned, and first reports `BEGUN`.
         """
         ...
 
@@ -204,7 +204,7 @@ class Engine(Protocol):
 
 
 class JsonLines:
-    """The contract's own output: one JSON object a line. A line that is not of the contract becomes an event."""
+    """Translator of the contract's own output, one JSON object a line. A line that breaks it becomes an event."""
 
     #: A line longer than this is not a window but malformed output.
     LINE_LIMIT_BYTES = 16 * 1024 * 1024

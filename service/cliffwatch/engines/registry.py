@@ -38,7 +38,7 @@ def load_of(workload: Workload) -> Any:
 
 
 def checked_workload(document: dict[str, Any]) -> Workload:
-    """A workload from a parsed document, its engine's part too. Raises Problem(workload_invalid) with all faults."""
+    """Validate a parsed document as a workload, `load` included. Raises Problem(workload_invalid) with all faults."""
     try:
         workload = workload_from(document)
     except Problem as problem:
@@ -52,7 +52,7 @@ def checked_workload(document: dict[str, Any]) -> Workload:
 
 
 def _faults_of_limits(workload: Workload) -> list[FieldFault]:
-    """Limits on latencies that its engine does not have: such a limit could not be judged when the run is over."""
+    """Faults of limits on latencies that the engine does not have, which could not be judged after the run."""
     known = engine_of(workload).latencies
     faults = []
     for place, text in enumerate(workload.limits):
@@ -87,7 +87,7 @@ def _unknown_engine(name: str) -> FieldFault:
 
 
 def check_target_kind(workload: Workload, kind: str) -> None:
-    """Check that the workload's engine can load such a target. Raises Problem(workload_invalid)."""
+    """Check that the workload's engine can load a target of this kind. Raises Problem(workload_invalid)."""
     engine = engine_of(workload)
     if kind not in engine.target_kinds:
         kinds = ", ".join(sorted(engine.target_kinds))

@@ -3,7 +3,7 @@
 import os
 import time
 
-#: How many nanoseconds it is ahead of the machine's monotonic clock; the Rust engines know the same name.
+#: Environment variable: nanoseconds from the monotonic clock to run time. The Rust engines use the same name.
 OFFSET_VARIABLE = "CLIFFWATCH_RUN_TIME_OFFSET_NANOSECONDS"
 
 
@@ -13,6 +13,6 @@ def run_time_variable(ahead_of_monotonic: float) -> dict[str, str]:
 
 
 def run_time() -> float:
-    """Run time in seconds since the epoch; the wall clock's where no worker passes an offset."""
+    """Run time in seconds since the epoch; the wall clock's time if no offset is passed."""
     offset = os.environ.get(OFFSET_VARIABLE)
     return time.time() if offset is None else time.monotonic() + int(offset) / 1e9

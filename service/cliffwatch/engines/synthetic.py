@@ -27,7 +27,7 @@ from cliffwatch.model.window import BEGUN, EngineEnd, EngineEvent, EngineWindow,
 class SyntheticLoad(Strict):
     """Log-normal latencies around `median_latency`; from `cliff_after` on they are `cliff_ratio` times as long.
 
-    As with a drive, an engine that is started again does not bring the time before the cliff back.
+    As with a drive, restarting the engine does not undo the cliff.
     """
 
     operations_per_second: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
@@ -38,12 +38,12 @@ class SyntheticLoad(Strict):
     cliff_ratio: Annotated[float, Field(ge=1, le=10_000)] = 100.0
     seed: int = 1
     time: Literal["real", "virtual"] = "real"
-    #: Exit with status 1 after so many windows; the tests of engine restarts use it.
+    #: Exit with status 1 after this many windows; the tests of engine restarts use it.
     fail_after_windows: Annotated[int, Field(ge=1)] | None = None
 
 
 class SyntheticEngine:
-    """Runs this module as a process."""
+    """Engine that runs this module as a process."""
 
     name = "synthetic"
     load_model = SyntheticLoad
@@ -78,8 +78,8 @@ class SyntheticEngine:
         return [sys.executable, "-m", "cliffwatch.engines.synthetic", load.model_dump_json(), *map(repr, times)]
 
 
-#: Latencies drawn for a window; each stands for an equal share of the operations. As many as a busy window of real load
-#: shows to a histogram of three digits, so that journals of synthetic runs have the size of real ones.
+#: Latencies drawn for a window; each stands for an equal share of the operations. They fill a histogram of three digits
+#: as a busy window of real load does, so that journals of synthetic runs have the size of real ones.
 SAMPLES_PER_WINDOW = 10_000
 
 

@@ -1,4 +1,4 @@
-"""All reasons not to overwrite a drive: who uses it, under this or another name, and what is written on it."""
+"""All reasons not to overwrite a drive: its uses, under this or another name, and its content."""
 
 import errno
 import os
@@ -29,15 +29,15 @@ from cliffwatch.machine.usage import (
     writers,
 )
 
-#: A check whether a drive is free holds it for an instant, as `losetup` does with each that it tries: in use is what
-#: stays so for that long.
+#: A check whether a drive is free holds it for an instant, as `losetup` does with each drive that it tries: only a
+#: drive that is busy for this long counts as in use.
 INSTANT_SECONDS = 0.5
 _POLL_SECONDS = 0.02
-#: What a drive that is not free for long is, besides `in_use`.
+#: Objections, besides `in_use`, to a drive whose use will not end within an instant.
 _TAKEN = frozenset({"mounted", "swap", "holder_md", "holder_dm", "holder_loop", "holder_other"})
-#: How device-mapper's tools name what shares a device with others and has no block in common with them: partitions of
-#: one mapped device (kpartx), and volumes of one group (LVM) right on its disks or in its thin pool. Of a snapshot and
-#: its origin, which share a volume of the group, that is not known.
+#: UUIDs by device-mapper's tools of devices that share a lower device with others, but no block: partitions of one
+#: mapped device (kpartx), and volumes of one group (LVM) directly on its disks or in its thin pool. A snapshot and its
+#: origin, which share a volume of the group, may share blocks.
 _PARTITION_UUID = re.compile(r"part\d+-(?P<whole>.+)")
 _VOLUME_UUID = re.compile(r"LVM-(?P<group>.{32})(?P<volume>.*)")
 
@@ -45,7 +45,7 @@ _VOLUME_UUID = re.compile(r"LVM-(?P<group>.{32})(?P<volume>.*)")
 def lasting_objections(
     drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
 ) -> list[Objection]:
-    """Objections of `device_objections`, without a use of the drive that ends within an instant."""
+    """Objections of `device_objections`, without a use of the drive that ends within INSTANT_SECONDS."""
     deadline = time.monotonic() + INSTANT_SECONDS
     while True:
         objections = device_objections(drive, held=held, sys=sys, proc=proc)
@@ -56,7 +56,7 @@ def lasting_objections(
 
 
 def open_exclusively(node: Path, major_minor: str) -> int:
-    """Open that device with O_EXCL; a transient EBUSY is retried.
+    """Open the device `major_minor` by its node, with O_EXCL; a transient EBUSY is retried.
 
     Raises OSError: ENXIO where the node leads to something else.
     """
@@ -73,9 +73,9 @@ def open_exclusively(node: Path, major_minor: str) -> int:
 def device_objections(
     drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
 ) -> list[Objection]:
-    """All reasons not to overwrite the drive at this moment, whatever the request.
+    """All present reasons not to overwrite the drive, whatever the run request is.
 
-    `held`: what this process has opened exclusively, as major:minor.
+    `held`: devices that this process has opened exclusively, as major:minor.
     """
     layers = layers_above(drive.major_minor, sys)
     objections = [*_stack_objections(layers, layers[1:]), *_use_objections(drive.name, layers, sys, proc)]
@@ -89,7 +89,7 @@ def device_objections(
 
 
 def not_exclusive(node: Path, error: OSError) -> Objection:
-    """Why the kernel did not grant the device exclusively."""
+    """Objection to a device that the kernel did not open exclusively, with the reason."""
     remedies = {errno.EBUSY: "stop what uses it"} | dict.fromkeys((errno.EACCES, errno.EPERM), "root may open devices")
     remedy = remedies.get(error.errno or 0, "see that the device is there and well")
     return Objection("in_use", f"{node} cannot be opened exclusively: {error.strerror}; {remedy}")
@@ -100,7 +100,7 @@ def _partitions_of(drive: Drive, layers: Collection[StackedDevice]) -> list[str]
 
 
 def _stack_objections(layers: Collection[StackedDevice], above: Collection[StackedDevice]) -> list[Objection]:
-    """Objections to what lies on a drive; `above`: of `layers`, without the drive."""
+    """Objections to devices that lie on a drive; `above` is `layers` without the drive itself."""
     objections = [_holder_objection(layer) for layer in above if not layer.is_partition]
     for layer in layers:
         if (layer.directory / "bcache").is_dir():
@@ -110,7 +110,7 @@ def _stack_objections(layers: Collection[StackedDevice], above: Collection[Stack
 
 
 def _use_objections(name: str, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
-    """Objections to uses of the device of that name or of what lies on it, `layers`, each under its own name."""
+    """Objections to uses of the device `name` or of devices that lie on it; `layers` are all of these."""
     objections = []
     for layer, mount_point in mount_points(layers, sys, proc):
         message = _used(name, layer, f"is mounted at {mount_point}", "unmount it")
@@ -129,7 +129,7 @@ def _use_objections(name: str, layers: list[StackedDevice], sys: Path, proc: Pat
 
 
 def _used(name: str, layer: StackedDevice, use: str, remedy: str) -> str:
-    """Objection: the device of that name, or what lies on it, is used; the message explains how they are related."""
+    """Message that the device `name`, or the device `layer` that lies on it, is in use."""
     if layer.name == name:
         return f"{name} {use}; {remedy}"
     return f"{layer.description} {use}, so {name} is in use; {remedy}"
@@ -138,7 +138,8 @@ def _used(name: str, layer: StackedDevice, use: str, remedy: str) -> str:
 def _part_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
     """Objections to other uses of the members of an array or a mapped device.
 
-    Mapped devices share their claim on a device, and opening one of these without a claim is seen only there.
+    Mapped devices share their claim on a device below, and a process that opened that device without a claim is seen
+    only there.
     """
     parts = layers_below(drive.major_minor, sys)
     own = {layer.major_minor for layer in [*layers, *parts]}
@@ -164,7 +165,7 @@ def _whole_of(partition: StackedDevice) -> StackedDevice:
 
 
 def _neighbours(part: StackedDevice, own: Collection[str]) -> set[str]:
-    """Devices stacked on the device that are not `own`, and share no block with those."""
+    """Devices stacked on `part` that are not in `own` and share no block with those that are, as major:minor."""
     above = list(holders(part))
     mine = [layer for layer in above if layer.major_minor in own]
     return {other.major_minor for other in above if any(_are_neighbours(each, other, part) for each in mine)}
@@ -172,7 +173,7 @@ def _neighbours(part: StackedDevice, own: Collection[str]) -> set[str]:
 
 def _are_neighbours(one: StackedDevice, other: StackedDevice, below: StackedDevice) -> bool:
     if read_text(other.directory / "md" / "level") == "container":
-        return True  # It names the members of arrays, and has no block of its own.
+        return True  # A container names the members of arrays, and has no block of its own.
     mine, its, shared = (read_text(each.directory / "dm" / "uuid") or "" for each in (one, other, below))
     if (part := _PARTITION_UUID.fullmatch(mine)) and (sibling := _PARTITION_UUID.fullmatch(its)):
         return mine != its and part["whole"] == sibling["whole"]
@@ -196,11 +197,11 @@ def _twin_objections(
     twins = twins_of(drive, sys, proc)
     objections = []
     for twin in twins.known:
-        # What lies on the drive itself was reported for it.
+        # Devices that lie on the drive itself were reported for it.
         others = [layer for layer in layers_above(twin.drive.major_minor, sys) if layer.major_minor not in own]
         found = [*_stack_objections(others, others[1:]), *_use_objections(twin.drive.name, others, sys, proc)]
         if twin.original.backing_file is not None:
-            # It may begin elsewhere in the file, and show what nothing on the drive itself shows.
+            # The twin may begin elsewhere in the file, and have content that the drive itself does not show.
             found += _content_objections(twin.drive.node, twin.drive.name, _partitions_of(twin.drive, others))
         found += _claim_objections(twin.drive, held)
         objections += [replace(each, message=f"{twin.reason}: {each.message}") for each in found]
@@ -221,8 +222,10 @@ def _twin_objections(
 
 
 def second_uses(drives: Iterable[Drive], sys: Path = SYS, proc: Path = PROC) -> list[Objection]:
-    """Uses of the drives below a directory under another name, by which what is written there would be destroyed: two
-    loop devices over one file do not know of each other."""
+    """Objections to uses of a directory's drives under another name, which could destroy the run's files.
+
+    Two loop devices over one file do not know of each other.
+    """
     objections = []
     for drive in drives:
         for twin in twins_of(drive, sys, proc).known if drive.backing_file is not None else ():
@@ -234,7 +237,7 @@ def second_uses(drives: Iterable[Drive], sys: Path = SYS, proc: Path = PROC) -> 
 
 
 def _backing_objections(drive: Drive, sys: Path, proc: Path) -> list[Objection]:
-    """Objections to uses of the files behind loop devices, of which the drive is one or is made."""
+    """Objections to uses of the files behind loop devices: the drive itself, or drives that it is made of."""
     names = {leaf.major_minor: leaf.backing_file for leaf in drive.leaves if leaf.backing_file is not None}
     objections = []
     for loop in read_loops(sys) if names else []:
@@ -263,7 +266,7 @@ def _backing_objections(drive: Drive, sys: Path, proc: Path) -> list[Objection]:
 
 
 def _file_objections(loop: Loop, identity: FileIdentity, sys: Path, proc: Path) -> list[Objection]:
-    """Objections to uses and content of the file behind a loop device, which has that identity."""
+    """Objections to uses and content of the file behind a loop device; `identity` is that file's."""
     file, objections = loop.backing_file, []
     behind = f"{file}, the file behind {loop.name}"
     contents = DriveContents.read(proc)
@@ -273,8 +276,8 @@ def _file_objections(loop: Loop, identity: FileIdentity, sys: Path, proc: Path) 
             objections.append(Objection("in_use", message))
     with opened(file, identity) as descriptor:
         size_bytes = None if descriptor is None else os.fstat(descriptor).st_size
-        # What begins where the file does, or is known by what is at its end, is not seen on a part of it. A device that
-        # does not end with its file, as far as is known, may be one.
+        # Content that begins where the file does, or is found by its end, does not show on a part of the file. A device
+        # that is not known to end with its file may be such a part.
         is_part = loop.offset_bytes != 0 or loop.end_bytes is None
         if descriptor is not None and is_part:
             objections += _content_objections(Path(f"/proc/{os.getpid()}/fd/{descriptor}"), behind, [])
@@ -325,7 +328,7 @@ def _leads_to(name: Path, identity: FileIdentity) -> bool:
 
 
 def _content_objections(node: Path, name: str, parts: list[str]) -> list[Objection]:
-    """Objections to content on the drive, or file, of that name; `parts` are the names of its partitions."""
+    """Objections to content of a drive or file, called `name`; `parts` are the names of its partitions."""
     objections = []
     try:
         signatures = read_signatures(node)
@@ -352,7 +355,7 @@ def _signature_code(signature: Signature) -> str:
 
 def _claim_objections(drive: Drive, held: Collection[str]) -> list[Objection]:
     # The kernel grants this only when no file system, holder or other exclusive opener has any part of the drive,
-    # including those in mount namespaces that cannot be seen from here. What is held already is to have its node still.
+    # including those in mount namespaces that cannot be seen from here. A device held already must still have its node.
     try:
         os.close(_opened_as(drive.node, drive.major_minor, 0 if drive.major_minor in held else os.O_EXCL))
     except OSError as error:
@@ -361,7 +364,7 @@ def _claim_objections(drive: Drive, held: Collection[str]) -> list[Objection]:
 
 
 def _opened_as(node: Path, major_minor: str, flags: int) -> int:
-    """A descriptor of that device. Raises OSError: ENXIO where the node leads to something else."""
+    """Open the device `major_minor` by its node. Raises OSError: ENXIO where the node leads to something else."""
     descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | flags)
     if number_of(os.fstat(descriptor)) == major_minor:
         os.set_blocking(descriptor, True)

@@ -1,4 +1,4 @@
-"""The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
+"""Examine a target without writing: what it is, what is below it, and every reason not to write to it."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number,
 from cliffwatch.machine.twins import twins_of
 from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget
 
-#: Stands where a path is asked for and nothing is written.
+#: Path of a target where nothing is written on this machine.
 _NOWHERE = Path("/nonexistent")
 #: The first PID namespace, in which all processes are: PROC_PID_INIT_INO of linux/proc_ns.h.
 _ALL_PROCESSES = "pid:[4026531836]"
@@ -40,13 +40,12 @@ _ALL_PROCESSES = "pid:[4026531836]"
 class Examination:
     """Examination of a target: what is known of it before anything is written.
 
-    `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
-    machine is written to; `directory` is what its parent is. `target_key` has every name of the physical drives: runs
-    whose keys overlap (`targets_overlap`) must not go on at once. `blocks` says what a device is made of, or the drives
-    below a directory, whatever they are called: another file or drive under the same name is not what was confirmed,
-    nor is a copy of it. `drives` is the device under test,
-    or the drives at the bottom of the directory's `volume`, or of the brokers' data. `notes` do not forbid the run;
-    they say what to mind when its result is read.
+    `path` is the run's own directory (to be created), the device's node, or a placeholder where nothing on this machine
+    is written to; `directory` identifies the directory above it. `target_key` has every number of the physical drives:
+    runs whose keys overlap (`targets_overlap`) must not go on at once. `blocks` is the composition of a device, or of
+    the drives below a directory, whatever their names are: another file or drive under the same name, or a copy, is not
+    what was confirmed. `drives` is the device under test, or the drives at the bottom of the directory's `volume`, or
+    of the brokers' data. `notes` do not forbid the run; they are hints for reading its result.
     """
 
     target: AnyTarget
@@ -65,9 +64,9 @@ class Examination:
 def examine(
     target: AnyTarget, run_id: str, *, journals: Path | None = None, sys: Path = SYS, proc: Path = PROC
 ) -> Examination:
-    """Look at a target without writing a byte. `journals` is the directory of all runs' journals.
+    """Examine a target without writing a byte. `journals` is the directory of all runs' journals.
 
-    Raises Problem(target_missing) when the target is not there.
+    Raises Problem(target_missing) when the target does not exist.
     """
     try:
         if isinstance(target, DirectoryTarget):
@@ -82,7 +81,7 @@ def examine(
 
 
 def confirmation_sentence(examination: Examination) -> str:
-    """Sentence to type to have a device erased, such as `erase serial S4EVNX0R512345`; empty for other targets."""
+    """Sentence that confirms a device's erasure, such as `erase serial S4EVNX0R512345`; empty for other targets."""
     target = examination.target
     if not isinstance(target, DeviceTarget):
         return ""
@@ -90,12 +89,12 @@ def confirmation_sentence(examination: Examination) -> str:
 
 
 def place_of(examination: Examination) -> str | None:
-    """The directory that the target led to, through whatever links; None for other targets."""
+    """Path of a directory target with its symbolic links resolved; None for other targets."""
     return None if examination.directory is None else str(examination.path.parent)
 
 
 def directory_of(examination: Examination) -> str | None:
-    """Which directory the target led to, by inode, birth and file system; None for other targets."""
+    """Identity of a directory target, by inode, birth and file system; None for other targets."""
     if examination.directory is None:
         return None
     parent = examination.path.parent
@@ -121,7 +120,7 @@ def targets_overlap(one_key: str, other_key: str) -> bool:
 
 
 def combined_key(keys: Sequence[str]) -> str:
-    """The target key of a run with several targets: each one's as it is, or all of them as a JSON array."""
+    """Target key of a run with several targets: the only key as it is, or all of them as a JSON array."""
     return keys[0] if len(keys) == 1 else json.dumps(sorted(set(keys)), separators=(",", ":"))
 
 
@@ -198,7 +197,7 @@ def _kind_of(path: Path) -> str:
 
 
 def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -> Examination:
-    """The run writes to the brokers over the network; below their data directories it only watches."""
+    """Examine brokers, which the run writes to over the network; it only watches their data directories' drives."""
     drives: dict[str, Drive] = {}
     for place, directory in enumerate(target.data_directories):
         try:
@@ -257,13 +256,13 @@ def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sy
 
 
 def _named(target: DeviceTarget, sys: Path) -> list[Drive]:
-    """Raises Problem(target_missing)."""
+    """Drives that a target's identity names; for a partition, its drive. Raises Problem(target_missing)."""
     partition = _partition_number(target.identity, sys)
     return [drive_at(partition, sys)] if partition else drives_by_identity(target.identity, sys)
 
 
 def _partition_number(identity: str, sys: Path) -> str | None:
-    """Number of the partition whose node the identity leads to; None for any other. Raises Problem(target_missing)."""
+    """Number of the partition whose node the identity leads to, else None. Raises Problem(target_missing)."""
     number = device_number(identity) if identity.startswith("/") else None
     if number is None:
         return None
@@ -285,8 +284,10 @@ def _sentence(target: DeviceTarget, drive: Drive) -> str:
 
 
 def _key(drives: Iterable[Drive], sys: Path) -> str:
-    """Every number by which the drives are known, and those of what shares their flash: so that a name which comes or
-    goes while a run lasts does not make one drive two."""
+    """Target key: every number of the drives under any name, and those of other drives on the same flash.
+
+    With all of them, a name that appears or disappears during a run does not make one drive two.
+    """
     found: dict[str, Drive] = {}
     waiting = list(drives)
     while waiting:
@@ -298,8 +299,11 @@ def _key(drives: Iterable[Drive], sys: Path) -> str:
 
 
 def _blocks(drive: Drive, sys: Path) -> str:
-    """Size and hardware of the drives at the bottom; of a loop device the file, by device, inode and birth, and where
-    in it the device begins: an inode's number is given to another file once its own is removed."""
+    """Composition of a drive: size and hardware of the drives at its bottom.
+
+    For a loop device it has the file's device, inode and birth, and the offset in the file: the inode's number is given
+    to another file once this one is removed.
+    """
     loops = {loop.major_minor: loop for loop in read_loops(sys)}
     found = []
     for leaf in drive.leaves:

@@ -24,9 +24,9 @@ from cliffwatch.model.target import DeviceTarget
 class HeldTarget:
     """A target that this process has claimed.
 
-    `path` is its name, for people and plans. `descriptor` is the run's own directory, or the device, itself: what is
-    reached through it stays the same when the name leads elsewhere. None where nothing is written to. `claimed` has
-    every name under which a device was opened exclusively, as major:minor.
+    `path` is its name, for people and plans. `descriptor` is open on the run's own directory or the device itself, and
+    stays so if the name leads elsewhere; None where nothing is written to. `claimed` has every name under which a
+    device was opened exclusively, as major:minor.
     """
 
     path: Path
@@ -46,9 +46,10 @@ class HeldTarget:
             raise Problem(Code.TARGET_MISSING, "the run's directory is gone", [FieldFault("target.path", message)])
 
     def require_unused(self) -> None:
-        """Look once more, as before an engine is started: what is claimed can still be used through a name that its
-        blocks got since, and something else may be mounted in the run's directory. Raises Problem: target_unsafe, or
-        target_missing as `check` does.
+        """Check again that nothing else uses the claimed target, as before an engine is started.
+
+        A claimed device can still be used through a name that its blocks got since, and something else may be mounted
+        in the run's directory. Raises Problem: target_unsafe, or target_missing as `check` does.
         """
         self.check()
         if self.descriptor is None:
@@ -70,10 +71,10 @@ class HeldTarget:
         return Problem(Code.TARGET_MISSING, "the drive went away while the run went on", [fault])
 
     def displaced(self) -> str | None:
-        """Whether the run's own directory was moved or removed since it was claimed, as a clause; None if it was not.
+        """Clause on how the run's own directory was moved, removed or covered since it was claimed; None if it was not.
 
-        An engine may go on without noticing: what it has open stays there for it. Only the kernel's own names are
-        asked, never the file system, which may be what stalls.
+        An engine may go on without noticing, since its open files stay usable. Only the kernel's own names are read,
+        never the file system, which may be what stalls.
         """
         if self.descriptor is None or self.is_device:
             return None
@@ -86,7 +87,7 @@ class HeldTarget:
         return f"{self.path} was removed" if place.name.endswith(DELETED) else f"{self.path} was moved to {place}"
 
     def clear(self) -> Path | None:
-        """Remove what the run wrote into its directory, wherever that is now: the place, when it was moved elsewhere.
+        """Remove what the run wrote into its directory; returns the directory's path if it was moved, else None.
 
         Raises Problem(target_unsafe) when something is mounted in it, OSError.
         """
@@ -101,9 +102,9 @@ class HeldTarget:
 def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Iterator[HeldTarget]:
     """Claim the examined target.
 
-    A device is kept open exclusively under each of its names, and examined again once no other process can claim it.
-    Of a directory, the run's own one is made, marked and locked. Raises Problem(target_unsafe) when the examination had
-    objections, when the target is no longer what was examined, or when another process has it.
+    A device is kept open exclusively under each of its names, and examined again once no other process can claim it. In
+    a directory target, the run's own directory is created, marked and locked. Raises Problem(target_unsafe) when the
+    examination had objections, when the target is no longer what was examined, or when another process uses it.
     """
     require_clear(examination.objections)
     if isinstance(examination.target, DeviceTarget):
@@ -120,12 +121,12 @@ def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Ite
 
 @contextmanager
 def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc: Path) -> Iterator[dict[str, int]]:
-    """Descriptors of the claimed device and of those below, by major:minor."""
+    """Descriptors of the claimed device under each of its names, by major:minor."""
     drive = examination.drives[0]
     nodes = {drive.major_minor: examination.path}
     nodes |= {twin.drive.major_minor: twin.drive.node for twin in twins_of(drive, sys).known}
     with ExitStack() as stack:
-        # Always in one order, so that of two who want the same drives one gets them all.
+        # Always in one order, so that of two processes that claim the same drives one gets all of them.
         descriptors = {
             number: _exclusive(nodes[number], number, stack) for number in sorted(nodes, key=major_minor_order)
         }
@@ -174,7 +175,7 @@ def _held_directory(examination: Examination, sys: Path, proc: Path) -> Iterator
         require_clear([Objection("target_changed", f"{place} can no longer be opened ({error.strerror}): {remedy}")])
         raise
     try:
-        # Asked of the descriptor: the directory that was opened may be below a volume that was unmounted since.
+        # By the descriptor: the directory that was opened may be below a volume that was unmounted since.
         present = volume_of(Path(f"/proc/self/fd/{parent}"), sys, proc)
         if (present.mount_point, present.major_minor) != (examined.mount_point, examined.major_minor):
             message = f"{place} was on {examined.mount_point} when it was examined and is on {present.mount_point} now"

@@ -11,7 +11,7 @@ from cliffwatch.machine.usage import layers_above
 
 
 def directory_with_journals(real: Path, journals: Path, proc: Path) -> list[Objection]:
-    """Whether the directory is that of the journals, or in it, by whichever name. Raises OSError."""
+    """Objection to a directory that is the journals' directory, or inside it, under any name. Raises OSError."""
     kept = FileIdentity.of(journals.stat())
     is_below = kept in [FileIdentity.of(path.stat()) for path in (real, *real.parents)]
     if not is_below and not _is_mounted_from(real, journals, proc):
@@ -21,19 +21,19 @@ def directory_with_journals(real: Path, journals: Path, proc: Path) -> list[Obje
 
 
 def _is_mounted_from(real: Path, journals: Path, proc: Path) -> bool:
-    """Whether a directory below the journals is mounted where the directory is: nothing above that leads to them."""
+    """Whether `real` is, by a bind mount, in the journals' directory, although its parent directories are not."""
     (mount, path), (kept, above) = _in_file_system(real, proc), _in_file_system(journals, proc)
     return mount.major_minor == kept.major_minor and path.is_relative_to(above)
 
 
 def _in_file_system(directory: Path, proc: Path) -> tuple[Mount, Path]:
-    """The mount that a directory is on, and its path in the file system there, wherever that is mounted."""
+    """Mount of a directory, and the directory's path within the file system, wherever that is mounted."""
     mount = mount_of(directory, proc)
     return mount, mount.root / directory.resolve().relative_to(mount.mount_point)
 
 
 def drive_with_journals(drive: Drive, journals: Path, sys: Path, proc: Path) -> list[Objection]:
-    """Whether the journals are on the drive, or on what lies on it, by whichever name. Raises OSError."""
+    """Objection to a drive with the journals on it, or on a device above it, under any name. Raises OSError."""
     below = set(devices_of(mount_of(journals, proc), sys))
     names = [drive, *(twin.drive for twin in twins_of(drive, sys).known)]
     layers = {layer.major_minor for each in names for layer in layers_above(each.major_minor, sys)}

@@ -9,8 +9,10 @@ from cliffwatch.machine.mounts import shown
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A reason not to write. `code` is a row of OBJECTIONS; `message` names the thing and the remedy, in text whatever
-    bytes its name has."""
+    """A reason not to write to a target. `code` is a key of OBJECTIONS; `message` has the cause and the remedy.
+
+    Bytes of a name that are no text are replaced in the message.
+    """
 
     code: str
     message: str
@@ -21,7 +23,7 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class ObjectionKind:
-    """The field of the order that is at fault, and what the code means."""
+    """Meaning of an objection's code, and the field of the run request that is at fault."""
 
     field: str
     meaning: str
@@ -78,15 +80,17 @@ OBJECTIONS: dict[str, ObjectionKind] = {
     "device_too_small": ObjectionKind("workload.load", "the workload would write beyond the end of the drive"),
 }
 
-#: These say that the workload is too large; all others that the target is not safe.
+#: Codes that mean that the workload is too large; the others, but `_BROKERS`, that the target is not safe.
 _SPACE = frozenset({"reserve", "device_too_small"})
-#: These say that the load could not begin.
+#: Codes that mean that the load could not begin.
 _BROKERS = frozenset({"brokers_unreachable", "load_refused"})
 
 
 def require_clear(objections: Iterable[Objection]) -> None:
-    """Raise Problem with one fault an objection: space_insufficient when it is space alone, target_missing when it is
-    brokers alone, else target_unsafe."""
+    """Raise Problem if there are objections, with one fault for each.
+
+    Its code is space_insufficient when all are of space, target_missing when all are of brokers, else target_unsafe.
+    """
     standing = list(objections)
     if not standing:
         return

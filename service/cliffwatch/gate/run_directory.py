@@ -34,7 +34,7 @@ def run_directory(parent: Path, run_id: str) -> Path:
 
 
 def ownership(path: Path, run_id: str) -> Ownership:
-    """Ownership of the directory at `path`. Unclaimed: empty, as after a run that was killed while making it."""
+    """Ownership of the directory at `path`. `unclaimed`: empty, as after a run that was killed while making it."""
     if not os.path.lexists(path):
         return "absent"
     try:
@@ -61,10 +61,10 @@ def within_a_run(real: Path) -> list[Objection]:
 
 @contextmanager
 def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
-    """Make (or take up again) and lock the run's own directory `path`; `parent` is a descriptor of its parent.
+    """Create (or reopen) and lock the run's own directory `path`; `parent` is a descriptor of its parent.
 
-    Yields a descriptor of it, which stays that of this very directory, whatever becomes of its name. Raises
-    Problem(target_unsafe) when the directory is another's or a living process has it.
+    Yields a descriptor of the directory, which stays valid if the directory is renamed. Raises Problem(target_unsafe)
+    when the directory is another's or a living process has it.
     """
     with suppress(FileExistsError), _objecting(path):
         os.mkdir(path.name, PRIVATE_DIRECTORY, dir_fd=parent)
@@ -90,7 +90,7 @@ def remove_run_directory(path: Path, run_id: str) -> None:
     """Remove the run's own directory and all in it; nothing happens when it is gone already.
 
     Raises Problem(target_unsafe), and removes nothing, when it is not this run's, something is mounted in it, or a
-    living process holds it. The mark goes last, so that a removal that was cut short can be done again.
+    living process holds it. The mark is removed last, so that an interrupted removal can be repeated.
     """
     try:
         parent = open_directory(path.parent.resolve())
@@ -124,7 +124,7 @@ def _remove_in(parent: int, path: Path, run_id: str) -> None:
         _empty(directory)
         with suppress(FileNotFoundError):
             os.unlink(MARKER, dir_fd=directory)
-        # Its owner may have put another in its place, which would have to be empty to be removed.
+        # Another directory may be in its place by now; that is not removed.
         if os.path.samestat(os.stat(path.name, dir_fd=parent, follow_symlinks=False), os.fstat(directory)):
             os.rmdir(path.name, dir_fd=parent)
     finally:
@@ -132,7 +132,7 @@ def _remove_in(parent: int, path: Path, run_id: str) -> None:
 
 
 def mounted_in(directory: int) -> list[str]:
-    """Mount points below a directory, given by its descriptor: what is written there goes elsewhere."""
+    """Mount points below a directory, given by its descriptor: files written there are on another file system."""
     path = name_of(directory)
     return [str(mount.mount_point) for mount in read_mounts() if path in mount.mount_point.parents]
 
@@ -146,8 +146,8 @@ def refuse_mounts(directory: int) -> None:
 
 def _ownership_of(directory: int, run_id: str) -> Ownership:
     status = os.fstat(directory)
-    # The owner of the directory above can give the run's name to any directory that is there. Into one that others may
-    # write to they could put links, which an engine would follow.
+    # The owner of the parent directory can give the run's name to any directory there. If others may write to it, they
+    # could put links into it, which an engine would follow.
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
         return "foreign"
     names = set(os.listdir(directory))
@@ -166,7 +166,7 @@ def _ownership_of(directory: int, run_id: str) -> Ownership:
 
 
 def _is_unfinished_mark(directory: int) -> bool:
-    """Whether what has that name can be lost: a file with no other name, and no more in it than marking writes."""
+    """Whether the file of an unfinished mark can be deleted: it has no other name, and is no larger than a mark."""
     status = os.stat(_MARKER_IN_PROGRESS, dir_fd=directory, follow_symlinks=False)
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size <= _MARK_MAXIMUM_BYTES
 
@@ -190,7 +190,7 @@ def _mark(directory: int, run_id: str) -> None:
 
 @contextmanager
 def _objecting(path: Path) -> Iterator[None]:
-    """Turn an error of making the run's own directory into an objection to the target: a retry would fail too."""
+    """Turn an error on creating the run's own directory into an objection to the target: a retry would fail too."""
     try:
         yield
     except FileExistsError:

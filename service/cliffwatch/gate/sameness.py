@@ -2,20 +2,21 @@
 
 import re
 
-#: How `Examination.blocks` tells a file from a later one of the same number.
+#: Words in `Examination.blocks` for a file whose birth is unknown; a birth distinguishes it from a later file with the
+#: same inode number.
 UNKNOWN_BIRTH = "of unknown birth"
 _BORN = re.compile(r"born \S+Z")
 _FILE_SYSTEM = re.compile(r" of file system [0-9a-f]{16}")
 _BIRTH = re.compile(rf" (?:born \d{{4}}-\S+Z|generation \d+|{UNKNOWN_BIRTH})(?= \d+ bytes(?:;|$))")
-#: What of a drive's words may change while it is the same: the numbers of the file that it is made of, and its size.
+#: Parts of a drive's description that may change while it is the same: numbers of its backing file, and its size.
 _CHANGING = re.compile(rf"file \d+ of \d+:\d+ |{UNKNOWN_BIRTH} |generation \d+ |from byte \d+ |\d+ bytes$")
 
 
 def is_same_directory(asked: str, present: str) -> bool:
-    """Whether a target's directory is the one it was before, both as `directory_of` gives them.
+    """Whether two identities, as `directory_of` gives them, are of the same directory.
 
-    The birth decides where both have one, and not the inode: a file system that is stacked on others may number its
-    inodes anew when it is mounted. So does the file system, which earlier versions did not write down.
+    The birth decides where both have one, not the inode: a file system that is stacked on others may number its inodes
+    anew when it is mounted. The file systems must be equal too; earlier versions did not record them.
     """
     if _differ(_FILE_SYSTEM, asked, present):
         return False
@@ -25,9 +26,9 @@ def is_same_directory(asked: str, present: str) -> bool:
 
 
 def is_same_device(asked: str, present: str) -> bool:
-    """Whether a device is made of what it was made of before, both as `Examination.blocks` says it.
+    """Whether two compositions of a device, as in `Examination.blocks`, are the same.
 
-    What was written down by a version that did not look when files were made is compared without that.
+    A composition recorded by a version that did not record the birth of files is compared without it.
     """
     if _BIRTH.search(asked) is None:
         present = _BIRTH.sub("", present)
@@ -35,10 +36,11 @@ def is_same_device(asked: str, present: str) -> bool:
 
 
 def shares_a_drive(asked: str, present: str) -> bool:
-    """Whether a directory may lie on a drive that it lay on before, both as `Examination.blocks` says it.
+    """Whether a directory's drives, as in `Examination.blocks`, may have one in common with those recorded before.
 
-    A copy of a file system has its UUID and the births of its files. Arrays get new members while a run goes on, and
-    numbers of devices are given anew at each start. True where a drive has nothing else to be known by.
+    This detects a copy of a file system, which has the same UUID and births of files. One drive in common is enough,
+    since arrays get new members while a run goes on; numbers of devices do not count, since they change at each start.
+    True where a drive has nothing else to identify it.
     """
     mine, its = ({_CHANGING.sub("", drive).strip() for drive in words.split("; ")} for words in (asked, present))
     return "" in mine | its or bool(mine & its)

@@ -33,7 +33,7 @@ def objections_to_plan(
     if examination.is_device:
         return _objections_on_device(examination, plan, reserve_ratio, sys, proc)
     if any(OBJECTIONS[objection.code].field == "target.path" for objection in examination.objections):
-        # Nothing can be looked at below what is no directory, or another's.
+        # Nothing can be examined below a path that is no directory, or another run's.
         return []
     if examination.volume is None:
         return [_outside(write, examination) for write in plan.writes]
@@ -47,7 +47,7 @@ def objections_to_plan(
 
 
 def notes_on_plan(examination: Examination, plan: LoadPlan, memory_bytes: int) -> list[str]:
-    """Notes for the reader of the result: a page cache that may answer in place of the drive."""
+    """Notes for the reader of the result: a page cache that may answer reads in place of the drive."""
     largest = sum(write.size_bytes for write in plan.writes)
     if examination.volume is None or plan.direct or not plan.writes or largest >= 2 * memory_bytes:
         return []
@@ -73,7 +73,7 @@ def _objections_on_device(
 
 
 def _objections_to_file(write: PlannedWrite, examination: Examination, resumed: bool) -> list[Objection]:
-    # The run's own directory is resolved already; what would lead out of it is `..` or a link in it.
+    # The run's own directory is resolved already; only `..` or a link in it could lead out of it.
     real_parent = write.path.parent.resolve()
     if real_parent != examination.path and examination.path not in real_parent.parents:
         return [_outside(write, examination)]
@@ -115,7 +115,10 @@ def _space_objections(place: Path, needed_bytes: int, reserve_ratio: float, sys:
 def _backing_objections(
     drive: Drive, needed_bytes: int, reserve_ratio: float, sys: Path, proc: Path
 ) -> list[Objection]:
-    """Writing to a loop device over a sparse file takes space on the volume that the file is on."""
+    """Objections to lack of space below a loop device.
+
+    Writing to a loop device over a sparse file takes space on the volume that the file is on.
+    """
     if drive.backing_file is None:
         return []
     try:

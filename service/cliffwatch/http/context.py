@@ -73,7 +73,7 @@ Context = Annotated[Services, Depends(services_of)]
 
 
 class Authentication:
-    """Authentication: the caller whose token comes with a request, and whether its scope is enough."""
+    """Authenticate a request by its bearer token, and check that the token's scope is enough."""
 
     def __init__(self, needed: Scope) -> None:
         self.needed = needed

@@ -10,10 +10,10 @@ from cliffwatch.http.plan_resource import ObjectionBody
 
 
 class DriveHealthBody(BaseModel):
-    """The drive's health, as Prometheus last saw it; null where it is not reported.
+    """A drive's health by the newest data in Prometheus; null where it is not reported.
 
-    `answers` is false where it was asked and did not answer. Ratios are of one; `percentage_used_ratio` may exceed it.
-    `write_amplification` is that of the last ten minutes.
+    `answers` is false if the drive was polled and did not answer. Ratios are from 0 to 1; only `percentage_used_ratio`
+    may exceed 1. `write_amplification` is that of the last ten minutes.
     """
 
     answers: bool | None
@@ -26,11 +26,11 @@ class DriveHealthBody(BaseModel):
 
 
 class DriveBody(BaseModel):
-    """A whole block device; null where the kernel does not say.
+    """A whole block device; values that the kernel does not report are null.
 
-    `identities` are what a target may name it by. `objections` are the reasons not to overwrite it; a missing
-    confirmation is not among them. `members` are the names of the drives below an array or a mapped device. `health`
-    is null where no watcher knows of any.
+    `identities` are the names by which a target may refer to it. `objections` are the reasons not to overwrite it; a
+    missing confirmation is not among them. `members` are the names of the drives below an array or a mapped device.
+    `health` is null if no watcher reports it.
     """
 
     name: str
@@ -56,7 +56,7 @@ class DriveBody(BaseModel):
 
 
 def listed_drives(services: Services) -> tuple[list[DriveBody], str | None]:
-    """All drives by name; and why the health of none is known, if so."""
+    """All drives, sorted by name, and the reason if no drive's health is known."""
     examined = services.drives.ask()
     return [_drive_body(each) for each in examined.drives], examined.without_health
 

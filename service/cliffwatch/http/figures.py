@@ -17,7 +17,7 @@ DISCARDED_BYTES = 32 * 1024 * 1024
 #: Upper bounds of the duration buckets, in seconds.
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
-#: The label of what no route answers: a path or a method that is not one of ours.
+#: Label of requests that no route answers: their path or method is unknown.
 NO_ROUTE = "none"
 
 
@@ -51,7 +51,7 @@ class HttpFigures:
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         if (method, route) not in self._known:
-            # A client that makes up a method makes no series of it.
+            # A method that a client makes up must not create a series.
             method = route = NO_ROUTE
         status_class = STATUS_CLASSES[max(0, min(len(STATUS_CLASSES) - 1, status // 100 - 2))]
         self._requests.labels(method, route, status_class).inc()
@@ -91,7 +91,7 @@ class Measured:
 
 
 class BodyLimit:
-    """ASGI middleware: takes a request's body whole, up to the limit, before anything else sees the request.
+    """ASGI middleware: read the whole body of a request, up to the limit, before anything else processes the request.
 
     Routes at the paths of `streamed` read and limit their bodies themselves.
     """
@@ -112,7 +112,7 @@ class BodyLimit:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                # The client is gone; the answer only counts the request as the client's fault, not the service's.
+                # The client is gone; the answer only counts the request as the client's error, not the service's.
                 problem = Problem(Code.BAD_REQUEST, "the request ended before its body did")
                 await ProblemResponse(problem, scope["path"])(scope, receive, send)
                 return
@@ -137,7 +137,7 @@ class BodyLimit:
 
 
 class _UntilItsEnd:
-    """A `send` that answers at once, and ends the answer after the request's body or as much of it as is read."""
+    """A `send` that begins the answer at once, and ends it after the rest of the request's body was discarded."""
 
     def __init__(self, send: Send, receive: Receive, last: Message) -> None:
         self._send = send

@@ -37,16 +37,16 @@ def directory_of(services: Services, run_id: str) -> Path:
 
 
 def report_page(services: Services, run_id: str) -> Response:
-    """report.html. Raises Problem: not_found, report_not_ready."""
+    """Response with report.html. Raises Problem: not_found, report_not_ready."""
     content = services.reports.read(run_id, files.REPORT_HTML)
     return Response(content, media_type="text/html", headers=_REPORT_HEADERS)
 
 
 def report_document(services: Services, run_id: str) -> Response:
-    """report.json. Raises Problem: not_found, report_not_ready."""
+    """Response with report.json. Raises Problem: not_found, report_not_ready."""
     return Response(services.reports.read(run_id, files.REPORT_JSON), media_type="application/json")
 
 
 def report_picture(services: Services, run_id: str) -> Response:
-    """report.png, drawn when it is first asked for. Raises Problem: not_found, report_not_ready."""
+    """Response with report.png, drawn when it is first requested. Raises Problem: not_found, report_not_ready."""
     return Response(services.reports.picture(run_id), media_type="image/png")

@@ -1,8 +1,8 @@
 """A run as server-sent events, until it is over.
 
-Events are `run` (the run as GET shows it, whenever its row changed), `window` and `event`, each with an id that says
-how far the stream has come in both files of the journal; a client that sends it back as Last-Event-ID goes on from
-there. The journal is read by threads, never by the event loop.
+Events are `run` (the run as GET shows it, whenever its row changed), `window` and `event`, each with an id that encodes
+the position of the stream in both files of the journal; a client that sends it back as Last-Event-ID resumes there. The
+journal is read by threads, never by the event loop.
 """
 
 from collections.abc import AsyncIterator
@@ -32,21 +32,21 @@ POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15
 
 
-#: How long a stream may take to end when the service does.
+#: How long a stream may take to end when the service ends.
 SHUTDOWN_SECONDS = 2.0
 
 
-#: Of a number in a Last-Event-ID.
+#: Maximum length of a number in a Last-Event-ID.
 _DIGITS = 12
 
 
-#: Windows that are read in one go: the past of a long run does not fill the memory.
+#: Maximum number of messages read in one go, so that the past of a long run does not fill the memory.
 _BATCH = 200
 
 
 @dataclass(slots=True)
 class _Position:
-    """How far a stream has come: the last event's id, the byte behind it, and the last window's seq."""
+    """Position of a stream: the last event's id, the byte offset after it, and the last window's seq."""
 
     event_id: int = 0
     offset_bytes: int = 0
@@ -58,7 +58,7 @@ class _Position:
 
     @classmethod
     def of(cls, token: str | None) -> "_Position":
-        """Position of a Last-Event-ID; a malformed one is the start."""
+        """Position from a Last-Event-ID; the start of the stream if it is malformed."""
         event_id, _, window_seq = (token or "").partition(".")
         if _is_whole(event_id) and _is_whole(window_seq.removeprefix("-")):
             return cls(event_id=int(event_id), window_seq=int(window_seq))
@@ -74,11 +74,11 @@ async def _stream(
 ) -> AsyncIterator[ServerSentEvent]:
     shown: dict[str, object] | None = None
     while not stopping.is_set():
-        # The row first: when it says that the run is over, all that the journal will ever hold is there.
+        # Read the row first: when it says that the run is over, the journal is complete.
         try:
             row = await run_in_threadpool(_find, services, caller, run_id)
         except DATABASE_ERRORS:
-            # Whose token it is cannot be asked either, so nothing is sent until the database answers.
+            # The token cannot be checked either, so nothing is sent until the database answers.
             await _pause(stopping)
             continue
         if row is None:
@@ -105,7 +105,7 @@ async def _pause(stopping: anyio.Event) -> None:
 
 
 def _find(services: Services, caller: Caller, run_id: str) -> RunRow | None:
-    """None when there is nothing more to send: the run is gone, or the token was revoked. Raises DATABASE_ERRORS."""
+    """Row of the run; None if the stream must end: run deleted or token revoked. Raises DATABASE_ERRORS."""
     try:
         return find_run(services, run_id) if services.tokens.holds(caller) else None
     except Problem:
@@ -113,10 +113,10 @@ def _find(services: Services, caller: Caller, run_id: str) -> RunRow | None:
 
 
 def _read(directory: Path, position: _Position) -> list[ServerSentEvent]:
-    """What the journal holds behind the position, which moves on; a batch at most."""
+    """Read the events and windows after the position, at most a batch, and advance the position."""
     reader = JournalReader(directory)
     messages = []
-    # Of a resumed stream only the id is known: what it has seen is passed over once.
+    # A resumed stream has only the id, no offset: earlier events are read and skipped once.
     resumed = position.offset_bytes == 0
     first_id = 1 if resumed else position.event_id + 1
     for stored in reader.events(position.offset_bytes, first_id):
@@ -139,7 +139,7 @@ def _message(name: str, body: BaseModel, position: _Position) -> ServerSentEvent
 
 
 class _PlacedResponse(EventSourceResponse):
-    """A stream that takes its place when it begins and gives it back however it ends. Raises Problem as it begins."""
+    """Stream that counts against the stream limits while it is sent. Raises Problem(too_many_streams) at its start."""
 
     def __init__(self, services: Services, caller: Caller, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -153,8 +153,8 @@ class _PlacedResponse(EventSourceResponse):
 async def live_stream(
     services: Services, caller: Caller, run_id: str, last_event_id: str | None
 ) -> EventSourceResponse:
-    """The stream behind the position that a client sends back. Raises Problem(not_found), and Problem(too_many_streams)
-    when it is to be sent.
+    """Response that streams a run after the position `last_event_id`. Raises Problem(not_found), and when it is sent,
+    Problem(too_many_streams).
     """
     await run_in_threadpool(find_run, services, run_id)
     stopping = anyio.Event()

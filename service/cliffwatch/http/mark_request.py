@@ -11,7 +11,7 @@ from cliffwatch.model.trigger import Moment
 
 
 class MarkRequest(Strict):
-    """From when to when what was done, such as `pulled a drive`. A report that is made from then on has it."""
+    """What was done to the run, such as `pulled a drive`, and its start and end. Reports made afterwards show it."""
 
     text: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(check_text)]
     start: Moment

@@ -1,6 +1,6 @@
-"""Page tokens: opaque to clients, `base64url({"v":1,"sort":…,"after":[…]})` to us.
+"""Page tokens: opaque to clients, `base64url({"v":1,"sort":…,"after":[…]})` to the service.
 
-A token names the sort order that it was made for, so that it cannot be taken for a place in another list.
+A token names the sort order that it was made for, so that it is not accepted for another list.
 """
 
 import base64
@@ -18,7 +18,7 @@ Row = TypeVar("Row")
 _VERSION = 1
 _INTEGER_LIMIT = 2**31
 LIST_LIMIT = 500
-#: A page of what may be large ends once it holds so much: all of it is in memory at once.
+#: Size after which a page of large items ends, because the whole page is held in memory.
 PAGE_BYTES = 4 * 1024**2
 
 Limit = Annotated[int, Query(ge=1, le=LIST_LIMIT, description="items on a page")]
@@ -38,7 +38,7 @@ def encode_page(sort: str, after: Sequence[Any]) -> str:
 
 
 def decode_page(token: str | None, sort: str, types: Sequence[type]) -> list[Any] | None:
-    """The sort key to go on behind; None for the first page. Raises Problem(page_token_invalid)."""
+    """Sort key after which the page begins; None for the first page. Raises Problem(page_token_invalid)."""
     if token is None:
         return None
     try:
@@ -62,7 +62,7 @@ def decode_page(token: str | None, sort: str, types: Sequence[type]) -> list[Any
 def page_of(
     rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]], show: Callable[[Row], Item]
 ) -> Page[Item]:
-    """A page from up to `limit` + 1 rows: the one too many only says that there is a next page."""
+    """A page from up to `limit` + 1 rows: the last, extra row only shows that there is a next page."""
     return Page(items=[show(row) for row in rows[:limit]], next_page=next_token(rows, limit, sort, key))
 
 
@@ -87,7 +87,7 @@ def page_within(
 
 
 def next_token(rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]]) -> str | None:
-    """The token behind the first `limit` of up to `limit` + 1 rows; None where there is no next page."""
+    """Token of the page after the first `limit` of up to `limit` + 1 rows; None if there is no next page."""
     return encode_page(sort, key(rows[limit - 1])) if len(rows) > limit else None
 
 

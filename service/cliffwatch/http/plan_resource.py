@@ -24,11 +24,11 @@ class ObjectionBody(BaseModel):
 
 
 class PlanBody(BaseModel):
-    """What a run would do. `written_bytes` is null where nothing bounds the rate.
+    """What a run would do. `written_bytes` is null if nothing bounds the rate.
 
-    Of several targets, `path` and `command` are the first's, and `written_bytes` is of all. `confirmation` is the
-    sentence to give as `target.confirmation`, `confirmations` those of all targets; null where none is needed. `drives`
-    are those of other hosts that the run would watch, none where they are those below its targets.
+    With several targets, `path` and `command` are those of the first, and `written_bytes` is the sum. `confirmation` is
+    the sentence to give as `target.confirmation`, `confirmations` has those of all targets; null where none is needed.
+    `drives` are drives of other hosts that the run would watch; empty if it would watch the drives below its targets.
     """
 
     run_id: str
@@ -48,7 +48,7 @@ class PlanBody(BaseModel):
 
 
 def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
-    """What a run of the request would do."""
+    """API body of the plan of a run request."""
     first, plans = plan.parts[0], [part.plan for part in plan.parts]
     written = [each.written_bytes for each in plans if each.written_bytes is not None]
     confirmations = [confirmation_of(part) for part in plan.parts]

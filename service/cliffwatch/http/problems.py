@@ -21,15 +21,15 @@ from cliffwatch.store.database import DATABASE_ERRORS, is_damage, why_unusable
 
 _LOG = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
-#: Where in a request FastAPI found a fault; the field is what follows.
+#: First item of the location at which FastAPI found a fault; the field follows it.
 _PLACES = frozenset({"body", "query", "path", "header"})
 
 
-#: When a database or a service that was busy is worth another try.
+#: Pause before a client should retry when the database or the service was busy.
 RETRY_AFTER_SECONDS = 5
 
 
-#: Problems that another try may not meet.
+#: Temporary problems: a retry may succeed.
 _PASSING = frozenset(
     {
         Code.DATABASE_UNAVAILABLE,
@@ -38,7 +38,7 @@ _PASSING = frozenset(
         Code.TOO_MANY_STREAMS,
     }
 )
-#: Longer than any sentence of ours.
+#: Longer than any message of the service itself.
 _TEXT_LIMIT = 2000
 
 
@@ -62,7 +62,7 @@ class ProblemBody(BaseModel):
 
 
 class ProblemResponse(JSONResponse):
-    """A problem about the request for `instance`."""
+    """Response that reports a problem with the request for the path `instance`."""
 
     media_type = MEDIA_TYPE
 
@@ -95,7 +95,7 @@ def shortened(text: str) -> str:
 
 
 def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's declaration of the problems that a route answers with, besides those that every route may."""
+    """OpenAPI declaration of the problems of one route, in addition to those of every route."""
     by_status: dict[int, list[Code]] = {}
     for code in codes:
         by_status.setdefault(KINDS[code].status, []).append(code)
@@ -107,10 +107,10 @@ def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
 
 
 def declare(app: FastAPI, everywhere: Callable[[str], Sequence[Code]]) -> None:
-    """Add to the application's OpenAPI document the shape of a problem, and the one that any body may cause.
+    """Add the schema of problems, and body_too_large where there is a body, to the application's OpenAPI document.
 
-    `everywhere` says which codes any operation of a path may answer with: where one declares others of the same status,
-    FastAPI leaves these out.
+    `everywhere` gives the codes that every operation of a path may answer with: FastAPI omits them if the operation
+    declares other codes of the same status.
     """
     make = app.openapi
 
@@ -148,7 +148,7 @@ def _complete(declared: dict[str, Any], codes: Sequence[Code]) -> None:
 
 
 def _path(request: Request) -> str:
-    """Path of a request, as sent: the request's URL is text, and its path ends at a # or ? that was quoted."""
+    """Path of a request, as sent: that of `request.url` would end at a # or ? that was percent-encoded."""
     return str(request.scope["path"])
 
 
@@ -161,8 +161,8 @@ def install(
 ) -> None:
     """Install handlers that answer every exception in the application with a problem.
 
-    `show` makes the page for a person whose browser asked, outside of `api_prefix`, for what is not there or fails.
-    `routes` are the application's: of a path that several of them answer, each knows its own methods only.
+    `show` makes the error page for a browser's request outside of `api_prefix` that finds nothing or fails. `routes`
+    are all routes of the application: if several of them answer a path, each knows its own methods only.
     """
 
     def is_page(request: Request) -> bool:
@@ -194,7 +194,7 @@ def install(
 
 
 def _methods_of(routes: Sequence[Route], request: Request) -> list[str]:
-    """All methods that a path answers to, by any of its routes."""
+    """All methods that the path of a request supports, by any of its routes."""
     found = (route.methods or set() for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     return sorted({method for methods in found for method in methods})
 
@@ -207,7 +207,7 @@ def _on_problem(request: Request, error: Exception) -> ProblemResponse:
 
 
 def database_problem(error: Exception) -> Problem:
-    """The problem for the client when a database is locked, away or cannot be written."""
+    """The problem for the client when a database is locked, unreachable or cannot be written."""
     reason, is_lost = why_unusable(error), is_damage(error)
     remedy = "it is damaged: restart the service, which says what can be done" if is_lost else "try again"
     return Problem(Code.DATABASE_UNAVAILABLE, f"the database cannot be used at the moment ({reason:.200}); {remedy}")
@@ -220,7 +220,7 @@ def _on_database(request: Request, error: Exception) -> ProblemResponse:
 
 
 def disk_problem(error: OSError) -> Problem | None:
-    """The problem for the client when the journals' disk takes no writes; None for any other failure."""
+    """The problem for the client when the journals' disk accepts no writes; None for any other failure."""
     if not durable.takes_nothing(error):
         return None
     remedy = "make room" if durable.is_full(error) else "see that it is well and mounted read-write"
@@ -255,7 +255,7 @@ def _fault(item: dict[str, Any]) -> FieldFault:
     if place == ["body"] and item["type"] in ("model_attributes_type", "dict_type"):
         return FieldFault("body", "this is no JSON object; send one, with the header Content-Type: application/json")
     if place[0] == "query":
-        # Which of several of a name it is, a message says by the value.
+        # Drop the index among several parameters of a name: the message has the value.
         place = place[:2]
     if place[0] in _PLACES and len(place) > 1:
         place = place[1:]

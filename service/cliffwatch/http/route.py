@@ -1,7 +1,7 @@
 """Route class of the API: authenticate before the body is read, and bound the body before it is parsed.
 
-FastAPI reads and checks a body before it asks the dependencies who sent it, so that a token of scope `read`, or none,
-could have a mebibyte checked.
+FastAPI reads and checks a body before it resolves the dependencies that authenticate the caller, so that a client with
+a token of scope `read`, or with none, could make it check a mebibyte.
 """
 
 import json
@@ -21,12 +21,12 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class ApiRoute(APIRoute):
-    """A route that authorises first, and gives its handler a body of plain values."""
+    """Route that authorises the caller first, then parses a JSON body with limits, and then calls the handler."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         needed = _authentication_of(self.dependant)
-        # Where a handler takes none, it is not read, or by the handler itself, which bounds what it streams.
+        # Without a body field no body is read, or the handler streams it and limits its size.
         takes_body = self.body_field is not None
 
         async def guarded(request: Request) -> Response:
@@ -36,10 +36,10 @@ class ApiRoute(APIRoute):
                 body = await request.body()
                 try:
                     if body:
-                        # What Starlette keeps once it has parsed a body; FastAPI takes it from there.
+                        # Starlette caches a parsed body here, and FastAPI uses the cached value.
                         request._json = await run_in_threadpool(read_json, body)
                 except json.JSONDecodeError:
-                    pass  # FastAPI says where.
+                    pass  # FastAPI reports the position.
                 except ValueError as error:
                     fault = FieldFault("body", str(error))
                     raise Problem(Code.BAD_REQUEST, "the request is not valid", [fault]) from error

@@ -1,4 +1,4 @@
-"""A run as the API shows it: from its row alone in lists, with the journal's newest window where it is shown alone."""
+"""A run as the API shows it: in lists from its database row, shown alone with the journal's newest window too."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import Target, parse_targets
 from cliffwatch.store.models import RunRow
 
-#: States in which the load goes on, as far as the service knows.
+#: States in which the load runs, as far as the service knows.
 _UNDER_LOAD = frozenset({RunState.RUNNING, RunState.STOPPING, RunState.INTERRUPTED})
 
 
@@ -26,7 +26,7 @@ class WorkloadReference(BaseModel):
 
 
 class OnsetBody(BaseModel):
-    """The first finding that degraded the run: its kind, when in the load it began, and how many times as slow."""
+    """The first finding that degraded the run: its kind, its start in seconds of the load, and the slowdown ratio."""
 
     kind: str
     seconds: float
@@ -34,7 +34,7 @@ class OnsetBody(BaseModel):
 
 
 class RunFiguresBody(BaseModel):
-    """Figures of the whole load, null where it was not measured. `latency` names what the percentiles are of."""
+    """Figures of the whole load, null where it was not measured. `latency` names the latency of the percentiles."""
 
     latency: str | None
     p50_seconds: float | None
@@ -49,8 +49,8 @@ class RunFiguresBody(BaseModel):
 class RunSummary(BaseModel):
     """A run in a list.
 
-    `planned_seconds` is how long the load was to last, `elapsed_seconds` how far it has come (null before it began) and
-    `progress_ratio` the one by the other. `windows` counts committed windows. `figures` are those of the run's
+    `planned_seconds` is the planned length of the load, `elapsed_seconds` how much of it has passed (null before it
+    began), `progress_ratio` is elapsed / planned. `windows` counts committed windows. `figures` are those of the run's
     report, null until it is made. `imported_at` is null for a run of this service's own. A run that is `pinned` is not
     deleted.
     """
@@ -83,9 +83,9 @@ class RunSummary(BaseModel):
 
 
 class Window(BaseModel):
-    """A window as it stands in the journal: times in seconds since the epoch, latencies in seconds.
+    """A window as stored in the journal: times in seconds since the epoch, latencies in seconds.
 
-    `histograms` (where asked for) are HdrHistogram V2 compressed, base64, in nanoseconds, by latency name.
+    `histograms` (if requested) are HdrHistogram V2 compressed, base64, in nanoseconds, by latency name.
     """
 
     seq: int
@@ -100,8 +100,8 @@ class Window(BaseModel):
 
 
 class Run(RunSummary):
-    """A run shown alone: `report` is the path of report.html once it is made, `metrics_port` its worker's. `waits_for`
-    are the runs that a queued one waits for, the oldest first.
+    """A run shown alone: `report` is the path of report.html once it is made, `metrics_port` its worker's port.
+    `waits_for` are the runs that a queued run waits for, the oldest first.
     """
 
     last_window: Window | None
@@ -115,7 +115,7 @@ def run_summary(row: RunRow, now: float) -> RunSummary:
 
 
 def run_resource(row: RunRow, now: float, waits_for: Sequence[str] = ()) -> Run:
-    """Reads the end of the journal besides the row."""
+    """A run as the API shows it alone: from its row and the end of its journal."""
     directory = Path(row.directory)
     last = JournalReader(directory).last_window()
     fields = _fields(row, now, last.end if last is not None else row.last_window_end)
@@ -169,7 +169,7 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
 
 
 def _figures(row: RunRow) -> RunFiguresBody | None:
-    """None, too, for what only damage explains."""
+    """Figures of a run; None if there are none yet, or if the stored ones are damaged."""
     try:
         return None if row.figures is None else RunFiguresBody.model_validate(row.figures)
     except ValidationError:
@@ -177,7 +177,7 @@ def _figures(row: RunRow) -> RunFiguresBody | None:
 
 
 def _elapsed_seconds(row: RunRow, now: float, last_window_end: float | None) -> float | None:
-    """How much of the load's time has passed: by the clock while it goes on, else up to its last window."""
+    """Elapsed time of the load: by the clock while the load runs, else up to the last window; None if not planned."""
     if row.load_start is None or row.load_stop is None:
         return None
     reached = last_window_end if last_window_end is not None else row.load_start

@@ -22,7 +22,7 @@ class ListedRows:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """What listed runs have in common; None is any. `labels`: all of them."""
+    """Filter for listed runs; None matches any value. A run must have all of the `labels`."""
 
     state: RunState | None = None
     workload: str | None = None

@@ -32,10 +32,10 @@ AnyTrigger = Annotated[CronSpecification | IntervalSpecification | DateSpecifica
 
 
 class Firing(BaseModel):
-    """What came of a fire time: `queued` (then `run_id` is set), `missed` or `failed` (then `detail` says why).
+    """Outcome of a fire time: `queued` (then `run_id` is set), `missed` or `failed` (then `detail` says why).
 
     `run_state` and `run_verdict` are those of the run at this moment; null where there is none.
-    Of a run that was queued, `detail` says what its drive was not held to.
+    For `queued`, `detail` says if only the name of the drive was checked against the confirmation of its erasure.
     """
 
     due_at: Time
@@ -49,9 +49,9 @@ class Firing(BaseModel):
 class ScheduleBody(BaseModel):
     """A schedule. `next_fire_at` is null when it will not fire again, or is disabled.
 
-    `fault` is why it cannot be scheduled: what is stored of it cannot be read (any more). Then it does not fire, and
-    what cannot be read of it is null. `target_blocks` is what its drive was made of when its erasure was confirmed, to
-    which each firing is held; null for other targets, and for older schedules, which are held to the drive's name only.
+    `fault` is why it cannot be scheduled: its stored fields cannot be read (any more). Then it does not fire, and the
+    unreadable fields are null. `target_blocks` is the composition of its drive when the erasure was confirmed; each
+    firing requires the same one. It is null for other targets, and for older schedules, which check the name only.
     """
 
     id: str
@@ -110,7 +110,7 @@ def _fields(session: Session, row: ScheduleRow) -> dict[str, Any]:
 
 
 def _readable(row: ScheduleRow) -> tuple[RunRequest | None, AnyTrigger | None, str | None]:
-    """What can be read of a row, and why the rest cannot."""
+    """Request and trigger of a row, None if unreadable, and the reasons why (None if there are none)."""
     request, trigger, faults = None, None, []
     try:
         request = read_request(row)

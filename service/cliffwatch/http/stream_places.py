@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 from cliffwatch.base.errors import Code, Problem
 
-#: Together a quarter of the connections that one address may have: what is not a stream always finds a place.
+#: A quarter of the connections that one address may have, so that other requests always find a free one.
 STREAMS_LIMIT = 64
-#: Half of them, so that one token alone cannot take all.
+#: Half of all streams, so that one token alone cannot use them up.
 STREAMS_OF_A_TOKEN_LIMIT = 32
 
 
@@ -30,7 +30,7 @@ class StreamPlaces:
             yield
         finally:
             self._open[token_id] -= 1
-            # What was revoked long ago is not kept.
+            # Drop counts of zero, so that revoked tokens do not accumulate.
             self._open += Counter()
 
     def _refuse(self, reason: str) -> None:

@@ -25,7 +25,7 @@ class WorkloadBody(BaseModel):
 
 
 def workload_body(row: WorkloadRow) -> WorkloadBody:
-    """A row that cannot be read is listed too, without a document; a run of it is refused."""
+    """API body of a workload's row. An unreadable row is shown too, with an empty document; a run of it is refused."""
     document: dict[str, Any] = row.document if isinstance(row.document, dict) else {}
     return WorkloadBody(
         name=row.name,

@@ -1,18 +1,18 @@
-"""The journal of a run: a directory of append-only files that is the truth about it.
+"""The journal of a run: a directory of append-only files, which is authoritative for the run.
 
-    order.json      what was asked of whom: run id, workload, target, who asked, when
+    order.json      the run request: run id, workload, target, requester, time
     workload.yaml   the workload as a document that can be submitted again
-    facts.json      what was found: kernel, drive, scheduler, file system, versions
-    windows.jsonl   one line a window: counters, gauges, percentiles, and where its histograms stand in latency.hlog
-    latency.hlog    HdrHistogram interval log, one tag a latency name
+    facts.json      the environment: kernel, drive, scheduler, file system, versions
+    windows.jsonl   one line per window: counters, gauges, percentiles, and where its histograms are in latency.hlog
+    latency.hlog    HdrHistogram interval log, one tag per latency name
     events.jsonl    states, phases, engine restarts, gaps, findings, alerts, notes
     worker.json     which process executes the run (pid, start time, boot id) and its last heartbeat
-    telemetry/      what Prometheus knew about the run, collected before it expires
-    imported.json   where a run of another service came from, and when; docs/bundle.md
+    telemetry/      Prometheus' series of the run, collected before they expire
+    imported.json   origin and time of the import, in a run of another service; docs/bundle.md
     report.json, report.html
 
 A window counts once its line in windows.jsonl is on disk: the histograms are written and synced first, so the line is
-the commit record. Whatever follows the last complete line was the window in progress when a process died.
+the commit record. Anything after the last complete line is of the window in progress when a process died.
 """
 
 from cliffwatch.journal.events import Event, EventLog, EventType, ends_load, moment_in, number_in

@@ -1,4 +1,4 @@
-"""Annotations of a run in its journal: an event for each change, which holds all of them."""
+"""Annotations of a run in its journal: one event per change, each with all annotations."""
 
 from collections.abc import Iterable
 
@@ -9,12 +9,12 @@ from cliffwatch.model.annotations import Annotations
 
 
 def annotated(annotations: Annotations, by: str, at: float) -> Event:
-    """The event of a change."""
+    """Event that records all annotations of a run after a change, and by whom it was made."""
     return Event(at, EventType.NOTE, ANNOTATED, {**annotations.model_dump(mode="json"), "by": by})
 
 
 def annotations_of(event: Event) -> Annotations | None:
-    """What the event holds; None where it is another event, or holds none that can be read."""
+    """Annotations in an event; None for another kind of event, or where they cannot be read."""
     if event.type is not EventType.NOTE or event.name != ANNOTATED:
         return None
     try:
@@ -24,6 +24,6 @@ def annotations_of(event: Event) -> Annotations | None:
 
 
 def annotations_in(events: Iterable[Event]) -> Annotations:
-    """The newest; none where there was no change."""
+    """Newest annotations among events; empty ones where there was no change."""
     found = [annotations for event in events if (annotations := annotations_of(event)) is not None]
     return found[-1] if found else Annotations()

@@ -1,7 +1,7 @@
 """Checksum at the end of each journal line, which detects digits that changed on a disk.
 
-It is the last key of the line's object, `crc32`: CRC-32 (that of RFC 1952) of the line's bytes before the comma that
-the key follows, in eight hexadecimal digits. Lines that were written before there were checksums have none.
+It is the last key of the line's object, `crc32`: CRC-32 (that of RFC 1952) of the line's bytes up to the comma before
+this key, in eight hexadecimal digits. Lines of versions before there were checksums have none.
 """
 
 import zlib
@@ -11,7 +11,7 @@ _LENGTH = len(_KEY) + len('01234567"}')
 
 
 def sealed(text: str) -> str:
-    """Line with its checksum and newline, of a JSON object that is not empty."""
+    """Journal line of a JSON object that is not empty, given as text: with its checksum and a newline."""
     body = text.encode()[:-1]
     return f'{text[:-1]}{_KEY.decode()}{checksum(body)}"}}\n'
 
@@ -22,7 +22,7 @@ def is_sealed(line: str | bytes) -> bool:
 
 
 def opened(line: str | bytes) -> bytes:
-    """JSON object without its checksum. Raises ValueError when the checksum is wrong."""
+    """The JSON object of a line, without its checksum. Raises ValueError when the checksum is wrong."""
     content = _content(line)
     body, end = content[:-_LENGTH], content[-_LENGTH:]
     if not end.startswith(_KEY):

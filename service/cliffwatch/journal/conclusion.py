@@ -10,9 +10,9 @@ from cliffwatch.model.run_state import Verdict, VerdictName
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """Verdict on a run, the report's `findings`, and what was raised and is none of them (`unconfirmed`).
+    """Verdict on a run, the report's `findings`, and raised findings that it did not confirm (`unconfirmed`).
 
-    `analysed` is False where what was measured could not be analysed: the verdict can be mended later.
+    `analysed` is False where the measurements could not be analysed: the verdict can be corrected later.
     """
 
     verdict: Verdict
@@ -21,7 +21,7 @@ class Conclusion:
     analysed: bool = True
 
     def detail(self) -> dict[str, Any]:
-        """Detail of the event; JSON. `of` reads it."""
+        """The conclusion as JSON values for the detail of an event, from which `of` reads it."""
         detail: dict[str, Any] = {"verdict": self.verdict.name.value, "reasons": list(self.verdict.reasons)}
         detail |= {"findings": list(self.findings)} if self.findings else {}
         detail |= {"unconfirmed": list(self.unconfirmed)} if self.unconfirmed else {}
@@ -29,7 +29,7 @@ class Conclusion:
 
     @classmethod
     def of(cls, detail: Mapping[str, Any]) -> "Conclusion":
-        """Raises ValueError, KeyError or TypeError for what `detail` does not make."""
+        """Read a conclusion from an event's detail. Raises ValueError, KeyError or TypeError for an invalid one."""
         verdict = Verdict(VerdictName(detail["verdict"]), tuple(str(reason) for reason in detail["reasons"]))
         findings, unconfirmed = (
             tuple(dict(each) for each in detail.get(name, ())) for name in ("findings", "unconfirmed")

@@ -1,7 +1,7 @@
 """Text of events, for the command line, the report, the API and the pages.
 
-What the service and its worker record has a sentence each. What engines report has any name and any fields, and is put
-into words field by field.
+Each event of the service and its worker has a sentence. Events of engines may have any name and any fields, and are
+written field by field.
 """
 
 import re
@@ -26,11 +26,11 @@ from cliffwatch.model.series_name import series_words
 Detail = Mapping[str, Any]
 
 _OPERATIONS = frozenset(operation.value for operation in Operation)
-#: Fields of a detail that are for programs.
+#: Fields of a detail that are not shown, since they are for programs.
 _HIDDEN = frozenset({"fingerprint", "labels", "request_digest", "target_key"})
 #: Fields that hold moments, in seconds since the epoch.
 _MOMENTS = frozenset({"start", "end", "at", "since", "load_start", "load_stop", "starts_at", "ends_at"})
-#: Fields that hold what a program or a person wrote, and names of files: they are left as they are.
+#: Fields with words of a program or a person, or names of files: shown unchanged.
 _VERBATIM = frozenset({"command", "error", "io", "line", "message", "path", "reason", "target", "topic", "what", "why"})
 _CODE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 _PART = re.compile(r"part-\d{1,3}")
@@ -52,8 +52,8 @@ _KINDS = {"latency": "latencies", "counters": "counters", "gauges": "gauges"}
 def event_text(event_type: str, name: str, detail: Detail) -> str:
     """Text of an event on one line, without the type: `not measured for 2.5 s: the engine died`.
 
-    Of a run with several parts, the part is named first: `part-2: the engine exited with status 1`. A detail of another
-    shape than expected, from a damaged journal, is put into words field by field.
+    In a run with several parts, the text begins with the part: `part-2: the engine exited with status 1`. A detail of
+    an unexpected shape, from a damaged journal, is written field by field.
     """
     if _PART.fullmatch(str(detail.get("part", ""))):
         own = {field: value for field, value in detail.items() if field != "part"}
@@ -70,12 +70,12 @@ def event_text(event_type: str, name: str, detail: Detail) -> str:
 
 
 def gap_words(reason: str) -> str:
-    """Why nothing was measured: `engine_died` is `the engine died`."""
+    """Words for the reason of a gap in the measurement: `engine_died` → `the engine died`."""
     return _GAPS.get(reason, reason.replace("_", " "))
 
 
 def detail_text(detail: Detail) -> str:
-    """A detail on one line, field by field, each value in the unit of its name: `status 1, pause 3.2 s`."""
+    """Text of a detail on one line, field by field, each value in the unit of its name: `status 1, pause 3.2 s`."""
     parts = []
     for name, item in detail.items():
         if item not in (None, "", [], {}) and name not in _HIDDEN:
@@ -95,7 +95,7 @@ def _field(name: str, item: Any) -> tuple[str, str]:
         return name.replace("_", " "), datetime.fromtimestamp(item, UTC).strftime("%H:%M:%S UTC")
     if is_number:
         for unit, show in _UNITS.items():
-            # A whole `_ratio` is the kernel's, in per cent already.
+            # A whole number in a `_ratio` is from the kernel, in per cent already.
             if name.endswith(unit) and not (unit == "ratio" and isinstance(item, int)):
                 return name.removesuffix(unit).strip("_").replace("_", " "), show(item)
     return series_words(name), _value(name, item)

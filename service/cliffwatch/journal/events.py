@@ -1,7 +1,7 @@
 """events.jsonl: what happened to a run, appended by its worker and by the service.
 
-Two processes write here, so every append holds the file's lock, and a state change reads the present state under the
-same lock. A line that a dying process left half written is closed off, never removed: readers report it.
+Two processes append to this file, so every append holds the file's lock, and a state change reads the present state
+under the same lock. A line that a dying process left incomplete is terminated, never removed: readers report it.
 """
 
 import os
@@ -18,21 +18,21 @@ from cliffwatch.base.regular_files import open_regular, reading
 from cliffwatch.journal import files
 from cliffwatch.journal.checksum import opened, sealed
 
-#: The lock is held no longer than an append takes, unless the process was frozen or its disk does not answer.
+#: Timeout for the lock, which is held only during an append, unless the process was frozen or its disk does not answer.
 LOCK_WAIT_SECONDS = 5.0
 
 
-#: Note on a run whose own directory is no longer where it was made; `message` says what became of it.
+#: Note on a run whose own directory is no longer where it was made; `message` says what happened to it.
 TARGET_DISPLACED = "target_displaced"
-#: Event of a part that made or took up the run's own directory.
+#: Event of a part that created or reopened the run's own directory.
 CLAIMED = "directory_claimed"
-#: Note of files that are still there after the run, with where and why.
+#: Note of files of the run that could not be removed at its end, with the place and the reason.
 LEFT_BEHIND = "files_left_behind"
 #: Note of a span in which a run was disturbed on purpose.
 MARKED = "marked"
-#: Note of a run's annotations as they are from then on: fields of Annotations, and `by`.
+#: Note of a run's annotations after a change: fields of Annotations, and `by`.
 ANNOTATED = "annotated"
-#: Field of a finding that was not raised while the run went on: its report found it.
+#: Field of a finding that was not raised during the run, but found by its report.
 FOUND_AT_END = "found_at_end"
 
 
@@ -57,7 +57,7 @@ _LARGEST = 2.0**63
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`at` in seconds since the epoch; `detail` holds JSON values only, with units in its names."""
+    """An event of a run. `at` is in seconds since the epoch; `detail` has JSON values only, with units in its names."""
 
     at: float
     type: EventType
@@ -66,18 +66,21 @@ class Event:
 
     @property
     def happened_at(self) -> float:
-        """Time shown to people: an alert started or was resolved before the service received it, which is `at`."""
+        """Time shown to people, in seconds since the epoch.
+
+        For an alert it is the alert's start or end, since `at` is when the service received it.
+        """
         if self.type is not EventType.ALERT:
             return self.at
         is_over = self.detail.get("status") == "resolved"
         return self.moment("ends_at" if is_over else "starts_at") or self.at
 
     def number(self, name: str) -> float | None:
-        """Number `name` of the detail; None where it is none, or one that no run can have."""
+        """Number `name` of the detail; None where it is missing, not a number, or beyond ±2⁶³."""
         return number_in(self.detail, name)
 
     def moment(self, name: str) -> float | None:
-        """Time `name` of the detail, in seconds since the epoch; None as for `number`."""
+        """Time `name` of the detail, in seconds since the epoch; None where it is missing or not a valid time."""
         return moment_in(self.detail, name)
 
     def to_line(self) -> str:
@@ -86,7 +89,7 @@ class Event:
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "Event":
-        """Parse an event. Raises ValueError when the line is none."""
+        """Parse an event. Raises ValueError when the line is no event."""
         body, _ = lenient_json(opened(line))
         try:
             if len(body) > len(_FIELDS):
@@ -116,9 +119,10 @@ def moment_in(detail: Mapping[str, Any], name: str) -> float | None:
 
 
 def found_at_end(findings: Iterable[Mapping[str, Any]], known: Iterable[Event], at: float) -> list[Event]:
-    """An event for each finding of a report that has none yet, because only the whole run shows it.
+    """Events for the findings of a report that were not raised during the run, as only the whole run shows them.
 
-    What was raised says so (`raised`). `known`: the events so far, in which an earlier worker may have left some.
+    A finding that was raised has the field `raised`. `known`: the events so far; findings that an earlier worker
+    recorded are left out.
     """
     recorded = [event.detail for event in known if is_found_at_end(event)]
     fresh = [{**finding, FOUND_AT_END: True} for finding in findings if "raised" not in finding]
@@ -126,20 +130,22 @@ def found_at_end(findings: Iterable[Mapping[str, Any]], known: Iterable[Event], 
 
 
 def is_found_at_end(event: Event) -> bool:
-    """Whether it is a finding that a report made, and so none that detection raised."""
+    """Whether the event is a finding of the report, not one that detection raised during the run."""
     return event.type is EventType.FINDING and event.detail.get(FOUND_AT_END) is True
 
 
 def ends_load(event: Event) -> bool:
-    """Whether it is the end of the run's load, for good. Engines may have an event of this name, when one of them ends;
-    it does not say `how`."""
+    """Whether the event is the final end of the run's load.
+
+    An engine may have an event of this name too, when it ends; that has no `how`.
+    """
     return event.type is EventType.ENGINE and event.name == "load_ended" and "how" in event.detail
 
 
 class EventLog:
     """Append-only writer of a run's events.jsonl, which all processes use.
 
-    Raises OSError: TimeoutError while another process holds the lock and does nothing, as one that was frozen does.
+    Raises OSError; TimeoutError while another process holds the lock for too long, for example because it is frozen.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -151,7 +157,7 @@ class EventLog:
             self._write(descriptor, [event])
 
     def append_if(self, decide: Callable[[list[Event]], Event | None]) -> Event | None:
-        """Append what `decide` makes of the events so far, with no other append in between."""
+        """Append and return the event that `decide` makes of the events so far, with no other append in between."""
 
         def decide_all(events: list[Event]) -> list[Event]:
             event = decide(events)
@@ -160,9 +166,9 @@ class EventLog:
         return next(iter(self.append_all(decide_all)), None)
 
     def append_all(self, decide: Callable[[list[Event]], list[Event]]) -> list[Event]:
-        """As `append_if`, for any number of events: they are on disk when this returns."""
+        """Append and return any number of events, as `append_if` does: they are on disk when this returns."""
         with self._locked() as descriptor:
-            # A line that lacks nothing but its end would count here, and for no reader until something follows it.
+            # A line without its newline would count here, but not for a reader until another line follows it.
             self._close_off(descriptor)
             events = decide(list(self._read()))
             if events:
@@ -195,7 +201,7 @@ class EventLog:
 
     @staticmethod
     def _close_off(descriptor: int) -> None:
-        """Terminate a line that has no newline. It is on disk with what follows it."""
+        """Terminate a last line that has no newline; the newline is synced with the next append."""
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n":
             durable.write_all(descriptor, b"\n")

@@ -8,16 +8,16 @@ from cliffwatch.journal.state import RunStatus, advance
 
 
 class StatusFollower:
-    """Status of a run from its events. Each call of `status` reads the events that came since the one before.
+    """Status of a run from its events. Each call of `status` reads only the events since the previous call.
 
-    A file that became shorter, or is another one than before, is read from its beginning.
+    A file that became shorter, or was replaced, is read from its beginning.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._status: RunStatus | None = None
         self._offset_bytes, self._last_id, self._inode = 0, 0, -1
-        #: Events that could not be followed, and were skipped, since the last call of `status`.
+        #: Messages on events that the last call of `status` could not apply and skipped.
         self.faults: list[str] = []
 
     def status(self) -> RunStatus | None:

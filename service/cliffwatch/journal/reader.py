@@ -1,6 +1,6 @@
 """Read a journal, whole or damaged, finished or still being written.
 
-A line that cannot be read is skipped and reported as a `JournalFault`; what it held is a gap. A last line without its
+A line that cannot be read is skipped and reported as a `JournalFault`; its content is a gap. A last line without a
 newline is a write in progress and is not a fault.
 """
 
@@ -21,9 +21,9 @@ from cliffwatch.journal.events import Event
 from cliffwatch.journal.windows import JournalWindow
 
 T = TypeVar("T")
-#: The histograms of one window take no more: each of some ten has 64 KiB at most.
+#: Maximum size of a window's histograms: about ten, each of at most 64 KiB, take less.
 HISTOGRAMS_LIMIT_BYTES = 8 * 1024**2
-#: No line of a journal is longer: a window with all its counters has some kilobytes.
+#: Maximum length of a journal line: a window with all its counters has some kilobytes.
 LINE_LIMIT_BYTES = 4 * 1024**2
 
 
@@ -38,7 +38,7 @@ class JournalFault:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event with its number (its line, from 1), the byte offset just behind it, and the length of its line."""
+    """An event with its id (line number, from 1), the byte offset of its line's end, and the length of its line."""
 
     id: int
     offset_bytes: int
@@ -47,7 +47,7 @@ class StoredEvent:
 
 
 class JournalReader:
-    """Read-only view of one run's journal. `faults` fills up as damaged lines are met."""
+    """Read-only view of one run's journal. `faults` collects the damaged lines that were met so far."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -65,13 +65,13 @@ class JournalReader:
         return body
 
     def facts(self) -> dict[str, Any]:
-        """Facts that the worker found before the load began; empty when it had not got that far."""
+        """Facts that the worker found before the load began; empty if they were not recorded yet."""
         return self.document(files.FACTS) if (self.directory / files.FACTS).exists() else {}
 
     def events(self, offset_bytes: int = 0, first_id: int = 1, after_id: int = 0) -> Iterator[StoredEvent]:
-        """Events from a byte offset on (0, or one that an earlier `StoredEvent` gave, with its id plus one).
+        """Events from a byte offset on: 0, or that of an earlier `StoredEvent` with its id plus one as `first_id`.
 
-        Those up to `after_id` are not looked at: their lines are counted.
+        Events up to `after_id` are skipped without parsing them.
         """
         for number, end, line in self._lines(files.EVENTS, offset_bytes, first_id):
             if number <= after_id:
@@ -81,7 +81,7 @@ class JournalReader:
                 yield StoredEvent(number, end, len(line), event)
 
     def windows(self, first_seq: int = 0) -> Iterator[JournalWindow]:
-        """Committed windows in order, from `first_seq` on, found by bisection. One that is there again is a fault."""
+        """Committed windows in order, from `first_seq` on (found by bisection). A repeated window is a fault."""
         start = self._offset_of(first_seq) if first_seq > 0 else 0
         last_seq = -1
         for number, _, line in self._lines(files.WINDOWS, start, 1 if start == 0 else None):
@@ -130,7 +130,10 @@ class JournalReader:
         key: Callable[[JournalWindow], str],
         each: Callable[[JournalWindow, str, Histogram], None] | None = None,
     ) -> dict[str, dict[str, Histogram]]:
-        """Histograms merged over windows that share a key: key → latency name → histogram. `each` gets all."""
+        """Histograms merged over windows that share a key: key → latency name → histogram.
+
+        `each` is called with every single histogram, its window and its latency name.
+        """
         groups: dict[str, dict[str, Histogram]] = {}
         path = self.directory / files.LATENCY
         if not path.exists():
@@ -151,7 +154,7 @@ class JournalReader:
         return groups
 
     def _is_file(self, path: Path) -> bool:
-        """Whether it is a regular file; anything else in its place is a fault, and holds nothing."""
+        """Whether the path is a regular file; anything else in its place is a fault."""
         if not path.is_file():
             self.faults.append(JournalFault(path.name, 0, "is no file"))
             return False
@@ -169,7 +172,7 @@ class JournalReader:
         return found
 
     def _lines(self, name: str, offset_bytes: int, first: int | None) -> Iterator[tuple[int, int, bytes]]:
-        """Complete lines as (number, offset behind the line, line); numbers are 0 where `first` is not known."""
+        """Complete lines as (number, end offset of the line, line); numbers are 0 where `first` is None."""
         path = self.directory / name
         if not path.exists() or not self._is_file(path):
             return
@@ -186,7 +189,7 @@ class JournalReader:
                     yield number, end, line
 
     def _offset_of(self, seq: int) -> int:
-        """Byte offset of a line at or shortly before window `seq`, by bisection over a file whose seqs only grow."""
+        """Byte offset of a line at or shortly before window `seq`, by bisection of a file with increasing numbers."""
         path = self.directory / files.WINDOWS
         if not path.exists() or path.stat().st_size == 0 or not self._is_file(path):
             return 0
@@ -208,7 +211,7 @@ class JournalReader:
 
 
 def _complete_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Each line that has its end, with its length; None for one that is too long to be kept in memory."""
+    """Length and content of each line that ends with a newline; None for a line too long to keep in memory."""
     while line := file.readline(LINE_LIMIT_BYTES):
         size_bytes, is_whole = len(line), line.endswith(b"\n")
         part = line
@@ -221,10 +224,10 @@ def _complete_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def _histograms_of(window: JournalWindow, file: BinaryIO) -> Iterator[tuple[str, Histogram]]:
-    """Those of the window's own latencies, each once: whatever else stands there is not decoded."""
+    """Histograms of the window's latencies, each once; other entries in the same range are not decoded."""
     start, end = window.latency_range
     if end > os.fstat(file.fileno()).st_size:
-        # Not read: so much would be allocated, whatever the line says.
+        # Not read, since memory for the whole range would be allocated.
         raise _unreadable(window, f"{files.LATENCY} ends before them")
     if end - start > HISTOGRAMS_LIMIT_BYTES:
         raise _unreadable(window, f"they take {end - start} bytes, and no window's take {HISTOGRAMS_LIMIT_BYTES}")
@@ -248,7 +251,7 @@ def _histograms_of(window: JournalWindow, file: BinaryIO) -> Iterator[tuple[str,
 
 
 def tag_name(tag: str) -> str:
-    """The name of a latency, of the first field of its line in latency.hlog."""
+    """Name of a latency, from the first field (`Tag=…`) of its line in latency.hlog."""
     return tag.removeprefix("Tag=")
 
 

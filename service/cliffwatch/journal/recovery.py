@@ -1,8 +1,7 @@
-"""Recovery after a crash: truncate a torn tail behind the last committed window, and keep any other content.
+"""Recovery after a crash: truncate a torn tail after the last committed window, and keep any other content.
 
-The two files of the windows are each other's second copy: percentiles stand in windows.jsonl, histograms in
-latency.hlog. One that is damaged says nothing about how much of the other is worth keeping, so recovery never cuts more
-than one window's tail.
+windows.jsonl has the percentiles, and latency.hlog the histograms, of the same windows. Damage in one of the two files
+is no reason to discard content of the other, so recovery never removes more than the tail of one window.
 """
 
 import os
@@ -13,15 +12,16 @@ from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.regular_files import reading
 
-#: A line that was being written when its writer died begins so, as far as it came.
+#: Beginning of a window's line, also of one that was incomplete when its writer died.
 _WINDOW_LINE = b'{"seq":'
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Tail of a file behind its last complete line, or behind the last committed window's histograms.
+    """Tail of a file after its last complete line, or after the histograms of the last committed window.
 
-    `keep_bytes` is where the file goes on. `torn`: a newline has to close off what is kept before that.
+    `keep_bytes` is the length to which the file is truncated. `torn`: the kept content has to be terminated by a
+    newline.
     """
 
     keep_bytes: int
@@ -30,9 +30,9 @@ class Tail:
     torn: bool = False
 
     def settle(self, descriptor: int) -> None:
-        """Truncate the file to its tail's kept bytes, and terminate a torn line.
+        """Truncate the file to `keep_bytes`, and terminate a torn line.
 
-        That is durable with the next window: what a power cut brings back until then is settled again.
+        The change is durable with the next window; if a power cut undoes it before, recovery repeats it.
         """
         if self.discarded_bytes:
             os.ftruncate(descriptor, self.keep_bytes)
@@ -41,7 +41,10 @@ class Tail:
 
 
 def read_from(path: Path, offset_bytes: int = 0) -> bytes:
-    """Open a file of the journal to read. Raises Problem(journal_unreadable): an unreadable file proves nothing."""
+    """Content of a file of the journal from an offset on.
+
+    Raises Problem(journal_unreadable), since an unreadable file proves nothing.
+    """
     try:
         with reading(path) as file:
             file.seek(offset_bytes)
@@ -53,7 +56,7 @@ def read_from(path: Path, offset_bytes: int = 0) -> bytes:
 
 
 def tail_of_windows(content: bytes) -> Tail:
-    """The tail of windows.jsonl: the beginning of one line is cut off, anything else is closed off and kept."""
+    """Tail of windows.jsonl: an incomplete window line is discarded, anything else is kept and terminated."""
     complete = content.rfind(b"\n") + 1
     tail = content[complete:]
     begun = tail[: len(_WINDOW_LINE)]
@@ -63,10 +66,11 @@ def tail_of_windows(content: bytes) -> Tail:
 
 
 def tail_of_latency(path: Path, committed_bytes: int, *, lines_damaged: bool) -> Tail:
-    """The tail of latency.hlog behind `committed_bytes`, the end of the last committed window's histograms.
+    """Tail of latency.hlog after `committed_bytes`, the end of the last committed window's histograms.
 
-    One window's histograms, or part of them, are cut off. More than that were committed once, whatever windows.jsonl
-    says of them now, and so was what belongs to its damaged lines: that is kept, and only half a line goes.
+    The histograms of one window, complete or not, are discarded. More than that were committed once, even if
+    windows.jsonl lacks their lines now or has damaged ones (`lines_damaged`): they are kept, and only an incomplete
+    last line is discarded.
     """
     content = read_from(path, committed_bytes)
     if not committed_bytes:
@@ -80,7 +84,7 @@ def tail_of_latency(path: Path, committed_bytes: int, *, lines_damaged: bool) ->
 
 
 def _header_bytes(content: bytes) -> int:
-    """Length of the lines before the first interval; 0 where they are incomplete."""
+    """Length of the header lines before the first interval; 0 where they are incomplete."""
     end = 0
     for line in content.splitlines(keepends=True):
         if line.startswith(b"Tag=") or not line.endswith(b"\n"):

@@ -1,7 +1,7 @@
-"""A run as a state machine: the table of transitions, and the one function that changes a state.
+"""State machine of a run: status from its events, and the one function that changes its state.
 
-The state of a run is what its events say; a change is an event, decided and written under the journal's lock. The
-worker and the service both come through here, so a change that the table does not allow cannot be written.
+The events determine the state of a run; a change is an event, decided and written under the journal's lock. The worker
+and the service both use `change_state`, so a change that the table of transitions does not allow cannot be written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,18 +16,18 @@ from cliffwatch.model.run_state import TRANSITIONS, RunState, VerdictName
 
 #: Note on a finished run whose analysis could not be made at its end, and was made later.
 MENDED_NOTE = "verdict_mended"
-#: The load's start and end as they are since the first engine was there, which was later than planned.
+#: Note with a new start and end of the load, since the first engine was ready later than planned.
 MOVED_NOTE = "load_moved"
-#: How workers before that note began the reason of such a run.
+#: Beginning of such a run's reason in versions before that note.
 _FORMER_REASON = "the verdict could not be determined"
 
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """Status of a run from its events. Times in seconds since the epoch; None where it has not come to that.
+    """Status of a run from its events. Times in seconds since the epoch; None for what has not happened yet.
 
-    The load was planned from `load_start` to `load_stop`, on the window grid; a resumed run keeps both. A first engine
-    that is there later moves both.
+    The load was planned from `load_start` to `load_stop`, on the window grid; a resumed run keeps both. If the first
+    engine is ready later, both are moved.
     """
 
     state: RunState
@@ -46,7 +46,7 @@ class RunStatus:
 def status_of(events: Iterable[Event], faults: list[str] | None = None) -> RunStatus | None:
     """Fold events into a status; None when there is no state event among them.
 
-    An event that cannot be followed, as one of a newer version, changes nothing; `faults` gets a message for each.
+    An event that cannot be applied, such as one of a newer version, changes nothing; `faults` gets a message for each.
     """
     status: RunStatus | None = None
     for event in events:
@@ -65,7 +65,10 @@ def advance(status: RunStatus | None, event: Event, faults: list[str] | None = N
 
 
 def _followed(status: RunStatus | None, event: Event) -> RunStatus | None:
-    """Raises ValueError, KeyError, TypeError or OverflowError for what no worker of this version writes."""
+    """Apply an event to a status.
+
+    Raises ValueError, KeyError, TypeError or OverflowError for an event that no worker of this version writes.
+    """
     if event.type is EventType.PHASE and status is not None:
         return replace(status, phase=event.name)
     if event.type is EventType.NOTE and event.name == MENDED_NOTE and status is not None:
@@ -94,8 +97,11 @@ def _followed(status: RunStatus | None, event: Event) -> RunStatus | None:
 
 
 def _verdict_in(detail: Mapping[str, Any]) -> tuple[VerdictName, tuple[str, ...]]:
-    """Verdict and reasons. A run that has finished stays so, also with a verdict of a newer version: it is not loaded
-    again for that."""
+    """Verdict and reasons of the event that finishes a run.
+
+    An unknown verdict, of a newer version, is read as `invalid`: the run stays finished, and its load does not run
+    again.
+    """
     name = detail.get("verdict")
     if name not in list(VerdictName):
         return VerdictName.INVALID, (f"The verdict {name!r:.80} is not known to this version of Cliffwatch.",)
@@ -111,16 +117,16 @@ def _moment(value: Any) -> float:
 
 
 def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] | None = None) -> RunStatus:
-    """Move a run to `to`, or raise Problem(wrong_state) and write nothing.
+    """Change a run's state to `to` and return its status, or raise Problem(wrong_state) and write nothing.
 
-    A new journal begins at `queued`. Asking for the state that a run is already in is an error too: the caller's
-    view of the run is wrong.
+    A new journal begins at `queued`. A change to the state that a run is already in is an error too: the caller's view
+    of the run is wrong.
     """
     outcome: list[RunStatus | None] = []
 
     def decide(events: list[Event]) -> Event:
         present = status_of(events)
-        # What was damaged until it says nothing of the run any more can be ended.
+        # A run whose events are too damaged to have a state can still be finished.
         allowed = frozenset({RunState.QUEUED, RunState.FINISHED}) if present is None else TRANSITIONS[present.state]
         if to not in allowed:
             name = "new" if present is None else present.state.value
@@ -139,10 +145,10 @@ def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] 
 
 
 def mend_verdict(log: EventLog, conclusion: Conclusion, at: float) -> bool:
-    """Give a finished run the verdict that it could not be given at its end; says whether that was missing.
+    """Record the verdict of a finished run whose analysis failed at its end; returns whether it was recorded.
 
-    A verdict that was found stands, whatever a later version of the program would make of the same journal; but not
-    where a span of the run was marked since.
+    A verdict of an analysis is kept, even if a later version of the program would give another one; it is replaced only
+    if a span of the run was marked since.
     """
 
     def decide(events: list[Event]) -> list[Event]:

@@ -16,7 +16,7 @@ from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow, is_count, 
 
 #: Keys of a latency summary, in the order of `QUANTILES`.
 QUANTILE_NAMES = ("p50", "p90", "p99", "p999", "p9999")
-#: Places in files have 64 bits, of which one is the sign.
+#: Largest offset in a file: 64 bits, of which one is the sign.
 _LARGEST = 2**63 - 1
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
 
@@ -26,8 +26,8 @@ class JournalWindow:
     """One committed window.
 
     `latency` maps a latency name to `count`, `max` and the percentiles p50…p9999 in seconds (null: nothing counted),
-    read off the exact histogram. `latency_range` is the bytes of latency.hlog that hold the histograms themselves,
-    `latency_crc32` their checksum; None in journals that are older than it.
+    read off the exact histogram. `latency_range` is the range of bytes in latency.hlog that holds the histograms
+    themselves, `latency_crc32` their checksum; None in older journals.
     """
 
     seq: int
@@ -45,7 +45,10 @@ class JournalWindow:
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "JournalWindow":
-        """Parse a window. Raises ValueError when the line is none. A gauge that is no number counts as not measured."""
+        """Parse a window. Raises ValueError when the line is no window.
+
+        A gauge that is null or not finite counts as not measured.
+        """
         body, _ = lenient_json(opened(line))
         try:
             gauges = {name: value for name, value in body["gauges"].items() if value is not None}
@@ -73,24 +76,24 @@ class JournalWindow:
 
     @property
     def seconds(self) -> float:
-        """The seconds that were measured: less than the window's length where the engine says so."""
+        """Measured time in seconds: less than the window's length if the engine reports so."""
         return min(self.gauges.get("measured_seconds", self.end - self.start), self.end - self.start)
 
     @property
     def operations(self) -> int | None:
-        """How many were completed; None where the engine does not count them."""
+        """Number of completed operations; None where the engine does not count them."""
         return self.counters.get("operations")
 
     @property
     def oldest_outstanding_seconds(self) -> float | None:
-        """How old the oldest operation was at the window's end; None where the engine cannot know."""
+        """Age of the oldest outstanding operation at the window's end; None where the engine cannot know it."""
         return self.gauges.get(OLDEST_OUTSTANDING)
 
     @property
     def stalled(self) -> bool | None:
-        """Whether nothing was completed although something was due for at least half of the window.
+        """Whether no operation was completed although one was outstanding for at least half of the window.
 
-        None where nothing was completed and the engine cannot know whether anything was due.
+        None where no operation was completed and the engine cannot know whether one was outstanding.
         """
         if self.operations != 0:
             return False
@@ -99,7 +102,7 @@ class JournalWindow:
 
 
 def _is_summary(summary: dict[str, float | None]) -> bool:
-    """Whether it can have been measured: seconds that fit a calendar, of a count."""
+    """Whether a latency summary is valid: a count, a maximum, and seconds that are within the range of dates."""
     seconds = [value for name, value in summary.items() if name != "count" and value is not None]
     return (
         "max" in summary
@@ -122,13 +125,14 @@ class OverlapError(ValueError):
 
 
 class WindowLog:
-    """The one writer of a run's windows. Opening it removes the window that was in progress when a writer died."""
+    """The only writer of a run's windows. Opening it removes the window in progress of a writer that died."""
 
     def __init__(self, directory: Path, run_start: float) -> None:
         """`run_start`: seconds since the epoch, for the interval log's header when the log is new.
 
-        Raises Problem(journal_unreadable) and changes nothing when what is there cannot be read. `recovered_bytes` were
-        cut off as the window in progress; `orphaned_bytes` belong to no window that can be read, and were kept.
+        Raises Problem(journal_unreadable), and changes nothing, when the present files cannot be read.
+        `recovered_bytes` were removed as the window in progress; `orphaned_bytes` belong to no readable window, and
+        were kept.
         """
         self.recovered_bytes = 0
         self.orphaned_bytes = 0
@@ -190,9 +194,10 @@ class WindowLog:
         return committed
 
     def displaced(self) -> str | None:
-        """File that the journal no longer has under its name, where readers look for it; None where both are there.
+        """Name of a file that was moved out of the journal or replaced in it; None where both files are in place.
 
-        The journal is asked itself, by its descriptor: that it cannot be reached by its name is no fault of its files.
+        The files are looked up by the directory's descriptor: a directory that was moved itself is no fault of its
+        files.
         """
         for name, descriptor in ((files.WINDOWS, self._windows), (files.LATENCY, self._latency)):
             try:
@@ -204,9 +209,9 @@ class WindowLog:
         return None
 
     def begun_again(self) -> "WindowLog":
-        """The log in the files that have its names now, with numbers that go on; this one is closed.
+        """Open a new log in the files that now have the names, with continued window numbers; this log is closed.
 
-        Raises as a new one does.
+        Raises Problem and OSError as the constructor does.
         """
         again = WindowLog(self._place, self._run_start)
         if self.last is not None and (again.last is None or again.last.seq < self.last.seq):
@@ -220,7 +225,7 @@ class WindowLog:
         os.close(self._directory)
 
     def _recover(self, directory: Path) -> None:
-        """Cut the uncommitted window off both files."""
+        """Cut the uncommitted window off both files, and find the last committed one."""
         content = read_from(directory / files.WINDOWS)
         tail = tail_of_windows(content)
         damaged = False
@@ -230,7 +235,7 @@ class WindowLog:
             except ValueError:
                 damaged = True  # JournalReader reports it; the windows around it still count
                 continue
-            # One that is there again, or in another one's place, is not where the log goes on.
+            # A repeated or misplaced window is not where the log continues.
             damaged = self.last is not None and window.seq <= self.last.seq
             if not damaged:
                 self.last = window
@@ -243,7 +248,7 @@ class WindowLog:
 
 
 def _opened(path: Path, flags: int) -> int:
-    """Open a file of the log. Raises Problem(journal_unreadable) for anything but a regular file, otherwise OSError."""
+    """Open a file of the log. Raises Problem(journal_unreadable) for a directory in its place, otherwise OSError."""
     try:
         return os.open(path, flags, durable.PRIVATE_FILE)
     except IsADirectoryError as error:
@@ -258,7 +263,10 @@ def _hlog_header(run_start: float) -> str:
 
 
 def _hlog_line(window: EngineWindow, name: str, histogram: Histogram) -> str:
-    """Times in seconds since the epoch; the maximum in milliseconds, as HdrHistogram's own tools write it."""
+    """Line of latency.hlog for one latency of a window.
+
+    Times are in seconds since the epoch; the maximum is in milliseconds, as HdrHistogram's own tools write it.
+    """
     max_milliseconds = (histogram.max_seconds or 0.0) * 1000
     length = window.end - window.start
     return f"Tag={name},{window.start:.3f},{length:.3f},{max_milliseconds:.3f},{histogram.encode()}\n"

@@ -1,1 +1,1 @@
-"""What the kernel reports of this machine: drives, mounts, users of devices and files."""
+"""Drives, mounts, and users of devices and files of this machine, as the kernel reports them."""

@@ -1,7 +1,7 @@
 """Files behind loop devices, identified by device and inode instead of by name.
 
 A hard link, a bind mount, a rename or another mount namespace gives one file several names, and the kernel reports only
-the one under which it was attached. Device and inode are the same under each.
+the one under which it was attached. Device and inode are the same under every name.
 """
 
 import fcntl
@@ -41,7 +41,7 @@ class FileIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """What a loop device is over: a file, or a block device where `block_device` (its major:minor) is given."""
+    """Backing of a loop device: a file, or a block device if `block_device` (its major:minor) is given."""
 
     file: FileIdentity
     block_device: str | None = None
@@ -49,11 +49,11 @@ class Backing:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop device in use. `backing` is None where there is no node to ask the kernel by, and where this user may not
-    ask it, nor reach the file.
+    """A loop device in use. `backing` is None if there is no device node to query it by, or if this user may neither
+    query it nor reach the file.
 
-    `offset_bytes`: where in the file the device begins. `end_bytes`: where in the file it ends, which is the file's own
-    end; None when it ends before that, as it does after the file has grown, and when the file cannot be looked at.
+    `offset_bytes`: where in the file the device begins. `end_bytes`: where in the file it ends, if that is the file's
+    own end; None if it ends earlier, as it does after the file has grown, or if the file cannot be examined.
     """
 
     name: str
@@ -81,7 +81,7 @@ def read_loops(sys: Path = SYS) -> list[Loop]:
 
 @contextmanager
 def opened(file: Path, identity: FileIdentity) -> Iterator[int | None]:
-    """A descriptor of the file of that identity; None where the name leads to another, or to none for this user."""
+    """Open a file for reading; gives None if the path leads to a file of another identity, or cannot be opened."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
@@ -94,9 +94,9 @@ def opened(file: Path, identity: FileIdentity) -> Iterator[int | None]:
 
 
 def is_locked_by_another(file: Path, identity: FileIdentity) -> bool:
-    """Whether another process has a lock on a byte of the file, in any namespace; False where it cannot be reached.
+    """Whether another process has a lock on a byte of the file, in any namespace; False if it cannot be opened.
 
-    QEMU locks the images that it has open so, and processes of other containers are not in this one's /proc.
+    QEMU locks its open images in this way, and processes of other containers are not in this container's /proc.
     """
     with opened(file, identity) as descriptor:
         if descriptor is None:
@@ -118,13 +118,13 @@ def _end_bytes(entry: Path, file: Path, backing: Backing | None) -> int | None:
         status = file.stat()
     except OSError:
         return None
-    # A device keeps the size that its file had when it was attached; what is left of a sector is not on it.
+    # A device keeps the size that its file had when it was attached, without a partial sector at the end.
     is_whole = status.st_size - status.st_size % _SECTOR_BYTES == end_bytes
     return end_bytes if is_whole and backing is not None and FileIdentity.of(status) == backing.file else None
 
 
 def _backing(name: str, major_minor: str, file: str) -> Backing | None:
-    """Asked of the kernel; where that is not allowed, the file is looked at by its name."""
+    """Backing as the kernel reports it; if this user may not open the device, by the file's name. None if unknown."""
     try:
         descriptor = os.open(Path("/dev") / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except PermissionError:
@@ -144,7 +144,7 @@ def _backing(name: str, major_minor: str, file: str) -> Backing | None:
 
 
 def backing_by_name(file: Path) -> Backing | None:
-    """Backing of a loop device by its file's name, if that still leads there; None where it leads nowhere."""
+    """Backing of a loop device by its file's name, which may lead to another file by now; None if there is no file."""
     try:
         status = file.stat()
     except OSError:

@@ -10,21 +10,21 @@ from pathlib import Path
 from cliffwatch.machine.backing import FileIdentity, opened
 from cliffwatch.machine.relays import file_system_number
 
-#: The same of all three: linux/magic.h.
+#: Magic number of ext2, ext3 and ext4: linux/magic.h.
 _EXT = 0xEF53
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
-#: struct statx of linux/stat.h, 256 bytes: the mask of what is given, and the seconds and nanoseconds of the birth.
+#: struct statx of linux/stat.h, 256 bytes: the mask of fields that are set, seconds and nanoseconds of the birth time.
 _STATX = struct.Struct("=I76xqI164x")
-#: An int, whatever _IOR('v', 1, long) says: ioctl_iflags(2).
+#: Its result is an int, although the definition is _IOR('v', 1, long): ioctl_iflags(2).
 _FS_IOC_GETVERSION = 0x80007601 | struct.calcsize("l") << 16
 
 
 def birth_of(file: Path, identity: FileIdentity) -> str | None:
-    """The moment at which the file was made, as `born 2026-09-21T13:46:40.123456789Z`.
+    """Birth time of a file, as `born 2026-09-21T13:46:40.123456789Z`.
 
-    Of a file system that keeps no such time, the number that it gives each use of an inode, as `generation 12`. None
-    where there is neither, and where the file of that identity is not what the name leads to.
+    On a file system without birth times, the generation number of the inode, as `generation 12`. None if there is
+    neither, or if the path does not lead to the file of that identity.
     """
     with opened(file, identity) as descriptor:
         if descriptor is None:
@@ -33,7 +33,7 @@ def birth_of(file: Path, identity: FileIdentity) -> str | None:
 
 
 def described(file: Path, identity: FileIdentity) -> str:
-    """A file in words that stay the same when the machine starts again, as `inode 12 born 2026-…Z`."""
+    """Description of a file that stays the same after a reboot, as `inode 12 born 2026-…Z`."""
     return " ".join(filter(None, [f"inode {identity.inode}", birth_of(file, identity)]))
 
 
@@ -47,10 +47,11 @@ def described_at(path: Path) -> str | None:
 
 
 def file_system_of(directory: Path) -> str | None:
-    """Which ext2, ext3 or ext4 the directory is on, as `file system 8f3a…`: what its UUID comes to. None for others.
+    """Id of the ext2, ext3 or ext4 that the directory is on, as `file system 8f3a…`, from its UUID. None for others.
 
-    The root of an ext4 always has inode 2, and its birth is a whole second, so that two that were made in one second
-    have that in common. Elsewhere births are finer, and the number that statfs(2) gives may change with the device's.
+    The root of an ext4 always has inode 2 and a birth time in whole seconds, so the roots of two that were made in the
+    same second look equal. Other file systems have finer birth times, and their id in statfs(2) may change with the
+    device number.
     """
     if file_system_number(directory) != _EXT:
         return None
@@ -66,7 +67,7 @@ def _birth_time(descriptor: int) -> str | None:
     if statx is None or statx(descriptor, b"", _AT_EMPTY_PATH, _STATX_BTIME, answer) != 0:
         return None
     mask, seconds, nanoseconds = _STATX.unpack(answer.raw)
-    # Some give the beginning of 1970 for a time that they never wrote.
+    # Some file systems return the beginning of 1970 for a time that they never wrote.
     if not mask & _STATX_BTIME or (seconds, nanoseconds) == (0, 0):
         return None
     return f"born {time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanoseconds:09d}Z"

@@ -1,7 +1,7 @@
 """Open directories without following a symbolic link anywhere, and find the current name of a descriptor.
 
-The owner of a directory above may put a link in the place of any part of a path, at any moment. openat2 (Linux 5.6)
-refuses that in one step; where there is none, each part is opened relative to the one before.
+The owner of a parent directory may replace any part of a path by a link, at any moment. openat2 (Linux 5.6) refuses
+links in one step; without openat2, each part is opened relative to the previous one.
 """
 
 import ctypes
@@ -9,17 +9,17 @@ import errno
 import os
 from pathlib import Path
 
-#: The number of openat2, the same on every architecture that Python's wheels are made for.
+#: System call number of openat2, the same on every architecture that Python's wheels are made for.
 _OPENAT2 = 437
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-#: On the way, it is enough to be allowed to pass.
+#: Flags for directories on the way, which need search permission only.
 _WAYPOINT = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: What the kernel puts after the name of what has none any more.
+#: Suffix that the kernel adds to the path of a deleted file.
 DELETED = " (deleted)"
-#: An older kernel, or a filter of system calls, as containers have, that does not know of it.
+#: Errors if openat2 is missing in an older kernel, or blocked by a system call filter, as in containers.
 _UNAVAILABLE = frozenset({errno.ENOSYS, errno.EPERM})
 
 
@@ -28,9 +28,9 @@ class _OpenHow(ctypes.Structure):
 
 
 def open_directory(path: Path) -> int:
-    """A descriptor of the directory at an absolute path without symbolic links.
+    """Open the directory at an absolute path without symbolic links; returns a descriptor.
 
-    Raises OSError: ELOOP or ENOTDIR when a part of it is a link or something else by now. Never waits, not for a FIFO.
+    Raises OSError: ELOOP or ENOTDIR when a part of the path is now a link or no directory. Never blocks, not on a FIFO.
     """
     root = os.open("/", _WAYPOINT)
     try:
@@ -50,7 +50,7 @@ def open_beneath(parent: int, path: Path) -> int:
 
 
 def name_of(descriptor: int) -> Path:
-    """Current path of an open descriptor; ends in DELETED when it has none."""
+    """Current path of an open descriptor; ends in DELETED once the file is deleted."""
     return Path(f"/proc/self/fd/{descriptor}").readlink()
 
 

@@ -1,6 +1,6 @@
 """Kernel I/O counters of each block device: /proc/diskstats.
 
-Fields: Documentation/admin-guide/iostats.rst of the Linux kernel. Sectors there are 512 bytes whatever the drive says.
+Fields: Documentation/admin-guide/iostats.rst of the Linux kernel. Sectors there are 512 bytes for every drive.
 """
 
 import re
@@ -15,21 +15,21 @@ _SECTOR_BYTES = 512
 _TIME_WRAP_MILLISECONDS = 2**32
 #: A path of native NVMe multipath, such as nvme3c33n1: the drive nvme3n1 through controller 33.
 _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
-#: Of a line: numbers and name of the device, and the eleven counters that every kernel has.
+#: Words of a line at least: numbers and name of the device, and the eleven counters that every kernel has.
 _LEAST_WORDS = 14
 
 
 class CountersReset(ValueError):
-    """The later counters are below the earlier ones: another device has the number now. What was between is a gap."""
+    """The later counters are below the earlier ones: another device has the number now. The time between is a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCounters:
-    """Totals of one device since it appeared, of several added up, or what was counted between two readings.
+    """Counters of a device: totals since it appeared, sums over several devices, or increases between two readings.
 
-    Times are sums over requests, in the kernel's milliseconds; `weighted_milliseconds` is the sum over time of the
-    requests in flight, and `in_flight` is a state and no total. Times of one reading alone may have wrapped;
-    differences are right while less than 49 days of request time lie between.
+    Times are sums over requests, in the kernel's milliseconds. `weighted_milliseconds` is the number of requests in
+    flight, summed over time; `in_flight` is the current number, not a total. Times of a single reading may have
+    wrapped; differences are right if less than 49 days of request time lie between the readings.
     """
 
     read_operations: int = 0
@@ -50,7 +50,7 @@ class DeviceCounters:
         return DeviceCounters(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def __sub__(self, earlier: "DeviceCounters") -> "DeviceCounters":
-        """Increase since `earlier`; `in_flight` stays the later one. Raises CountersReset."""
+        """Increase since `earlier`; `in_flight` is the later value. Raises CountersReset."""
         values: list[int] = []
         for each, now, before in zip(fields(self), astuple(self), astuple(earlier), strict=True):
             if each.name == "in_flight":
@@ -65,10 +65,10 @@ class DeviceCounters:
 
 
 def read_counters(major_minors: Iterable[str], proc: Path = Path("/proc")) -> dict[str, DeviceCounters]:
-    """Counters by major:minor. A device that is not there, or whose line is cut off, is not in the answer.
+    """Counters by major:minor. A device that is absent, or whose line is cut off, is left out. Raises OSError.
 
-    Of an NVMe drive with several paths, what they counted: the kernel counts requests at each, and at the drive itself
-    since Linux 6.4 only. Raises OSError.
+    For an NVMe drive with several paths, the counters are the sums over its paths: the kernel counts requests on each
+    path, but on the drive itself only since Linux 6.4.
     """
     wanted = set(major_minors)
     names: dict[str, str] = {}
@@ -86,7 +86,7 @@ def read_counters(major_minors: Iterable[str], proc: Path = Path("/proc")) -> di
 
 
 def sum_counters(counters: Iterable[DeviceCounters] | Mapping[str, DeviceCounters]) -> DeviceCounters:
-    """All of them added up; zeros when there are none."""
+    """Sum of the counters of several devices; zeros for no device."""
     each = counters.values() if isinstance(counters, Mapping) else counters
     return reduce(add, each, DeviceCounters())
 

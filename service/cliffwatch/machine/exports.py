@@ -1,7 +1,7 @@
-"""Exports of this machine to others over a network or a bus: namespaces of nvmet, and storage objects of LIO.
+"""Drives and files that this machine exports over a network or a bus: namespaces of nvmet, storage objects of LIO.
 
-The kernel writes to what they lie on for connected hosts. nvmet opens a drive without claiming it, and neither
-opens a file as a process would, so no holder and no process shows them; configfs does.
+The kernel writes to them for connected hosts. nvmet opens a drive without claiming it, and neither nvmet nor LIO opens
+a file as a process would, so exports appear in no list of holders or open files, only in configfs.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Export:
 
 
 def exports(sys: Path = SYS) -> list[Export]:
-    """Exports that can be seen from here. A path that leads nowhere exports nothing of this machine."""
+    """Exports in this machine's configfs. An export with a path that does not exist here is left out."""
     found = []
     for name, path in _attached_paths(sys / "kernel" / "config"):
         try:

@@ -26,24 +26,24 @@ from cliffwatch.machine.sysfs import (
 )
 
 SECTOR_BYTES = 512
-#: Where udev links to drives by model and serial or by WWN, and by the place that they are connected to: such a link
-#: names a drive as these do.
+#: Directories of udev's links to drives, by model and serial or WWN, and by the place that they are connected to. Such
+#: a link identifies a drive, as these do.
 BY_ID, BY_PATH = "/dev/disk/by-id/", "/dev/disk/by-path/"
-#: What makers leave where no identity was given: `eui.0000000000000000`.
+#: Placeholder of a drive that was given no identity: `eui.0000000000000000`.
 _ALL_ZERO = re.compile(r"([a-z0-9]+\.)?[0 :-]+")
-#: Whole block devices that are no drives: memory, optical media, floppies.
+#: Names of whole block devices that are not drives: memory, optical media, floppies.
 _NOT_DRIVES = ("ram", "zram", "sr", "fd")
 
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A whole block device. None where the kernel does not say.
+    """A whole block device. A field is None where the kernel does not report it.
 
     `name` is the kernel's, such as nvme0n1 or cciss/c0d0, as in /proc/diskstats and in the exporters' label `device`.
-    `serial` and `wwn` are the maker's, `uuid` that of an md array or a dm device, `backing_file` the file behind a loop
-    device, as text: where its name is none, this does not lead to it. `members` are the drives right below an md array
-    or a dm device, `raid_level` and `chunk_bytes` are md's. `queue_depth` is the number of requests that the block
-    layer queues. `disk_sequence` is never used twice since boot, even when a name is.
+    `serial` and `wwn` are the maker's, `uuid` that of an md array or a dm device. `backing_file` is the path of the
+    file behind a loop device as text: if the path is not UTF-8, this text does not lead to the file. `members` are the
+    drives directly below an md array or a dm device, `raid_level` and `chunk_bytes` are md's. `queue_depth` is the
+    number of requests that the block layer queues. `disk_sequence` is unique since boot, even when a name is reused.
     """
 
     name: str
@@ -69,19 +69,19 @@ class Drive:
 
     @property
     def named_identities(self) -> dict[str, str]:
-        """Identities that a user may name the drive by, each under the word that the confirmation uses for it."""
+        """Identities that a user may name the drive by, keyed by the word that the confirmation uses for each."""
         file = None if self.backing_file is None else str(self.backing_file)
         named = {"serial": self.serial, "wwn": self.wwn, "uuid": self.uuid, "backing file": file}
         return {word: value for word, value in named.items() if value}
 
     @property
     def identities(self) -> tuple[str, ...]:
-        """Every string that names this drive and stays the same when kernel names move."""
+        """All strings that name this drive and stay the same when kernel names change."""
         return tuple(self.named_identities.values())
 
     @property
     def leaves(self) -> tuple["Drive", ...]:
-        """The drives at the bottom: itself when nothing is below it."""
+        """Drives at the bottom of the stack; this drive itself when nothing is below it."""
         if not self.members:
             return (self,)
         found = {leaf.major_minor: leaf for member in self.members for leaf in member.leaves}
@@ -92,7 +92,7 @@ class Drive:
 class Volume:
     """A mounted file system.
 
-    `device` is the block device right below it (a partition counts as its drive), `drives` the drives at the bottom;
+    `device` is the block device directly below it (a partition counts as its drive), `drives` the drives at the bottom;
     both are empty for tmpfs, overlay, network file systems and others that the kernel ties to no device.
     """
 
@@ -110,7 +110,8 @@ class Volume:
 
 
 def list_drives(sys: Path = SYS) -> list[Drive]:
-    """All whole disks, arrays and mapped devices, by name. No partitions, no memory disks, nothing of size zero."""
+    """All whole disks, arrays and mapped devices, by name. No partitions, no hidden devices, no memory disks, optical
+    media or floppies, nothing of size zero."""
     drives = []
     for entry in sorted((sys / "block").iterdir()):
         hidden = read_text(entry / "hidden") == "1"
@@ -125,7 +126,7 @@ def drive_at(major_minor: str, sys: Path = SYS) -> Drive:
 
 
 def names_of(drives: Iterable[Drive]) -> dict[str, list[str]]:
-    """Unambiguous names of each drive, by major:minor: its identities, then udev's links by its place."""
+    """Unambiguous names of each drive, by major:minor: its identities, then udev's links in BY_PATH."""
     listed = list(drives)
     counts = Counter(name for drive in listed for name in set(drive.identities))
     names = {drive.major_minor: [name for name in drive.identities if counts[name] == 1] for drive in listed}
@@ -137,7 +138,7 @@ def names_of(drives: Iterable[Drive]) -> dict[str, list[str]]:
 
 
 def names_instead(drives: Iterable[Drive], sys: Path = SYS) -> str:
-    """Clause with the name to write for each of several drives that one identity names."""
+    """Part of an error message: the name to write instead for each of several drives that share an identity."""
     names = names_of(list_drives(sys))
     known = {drive.name: next(iter(names.get(drive.major_minor, ())), None) for drive in drives}
     if None in known.values():
@@ -148,9 +149,9 @@ def names_instead(drives: Iterable[Drive], sys: Path = SYS) -> str:
 
 
 def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
-    """All drives that `identity` names. More than one: NVMe namespaces share a serial, loop devices may share a file.
+    """All drives that `identity` names. May be several: NVMe namespaces share a serial, loop devices may share a file.
 
-    Raises Problem(target_missing), with what there is, when none does.
+    Raises Problem(target_missing), with a list of the drives, when there is none.
     """
     drives = list_drives(sys)
     found = [drive for drive in drives if identity in drive.identities]
@@ -175,13 +176,13 @@ def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
 
 
 def _is_by_id(identity: str) -> bool:
-    """Whether it is one of udev's names, which stay with a drive, or with the place that it is connected to; a path may
-    lead from there to any other node."""
+    """Whether `identity` is a udev link in BY_ID or BY_PATH itself, which stays with a drive or with its connection; a
+    longer path could lead from there to any other node."""
     return str(Path(identity).parent) + "/" in (BY_ID, BY_PATH)
 
 
 def _drive_at_path(identity: str, sys: Path) -> Drive | None:
-    """The whole drive whose node the path leads to; None for a partition, for a link into nowhere, and for no path."""
+    """The whole drive whose node the path leads to; None for a partition, a dangling link, or no path below /dev."""
     number = device_number(identity) if identity.startswith("/dev/") else None
     if number is None or (device_directory(number, sys) / "partition").exists():
         return None
@@ -215,7 +216,7 @@ def volume_of(path: Path, sys: Path = SYS, proc: Path = PROC) -> Volume:
 
 
 def devices_of(mount: Mount, sys: Path = SYS) -> list[str]:
-    """The devices, as major:minor, that a mounted file system lies on right away: btrfs has several, tmpfs none."""
+    """Devices (major:minor) directly below a mounted file system: btrfs may have several, tmpfs has none."""
     if not mount.is_anonymous:
         return [mount.major_minor] if (sys / "dev" / "block" / mount.major_minor).exists() else []
     if mount.file_system != "btrfs":
@@ -231,7 +232,7 @@ def devices_of(mount: Mount, sys: Path = SYS) -> list[str]:
 
 
 def member_differences(drives: Iterable[Drive]) -> list[str]:
-    """Differences between drives that work together: the slowest limits all."""
+    """Sentences on how drives that work together differ: the slowest limits all."""
     attributes: dict[str, Callable[[Drive], object]] = {
         "model": lambda drive: drive.model,
         "firmware": lambda drive: drive.firmware,
@@ -247,7 +248,7 @@ def member_differences(drives: Iterable[Drive]) -> list[str]:
 
 
 def read_drive(directory: Path, sys: Path = SYS) -> Drive:
-    """A drive from its directory below /sys/devices."""
+    """Read a drive from its directory below /sys/devices."""
     queue, hardware = directory / "queue", directory / "device"
     name = kernel_name(directory)
     backing_file = read_name(directory / "loop" / "backing_file")
@@ -293,7 +294,7 @@ def _is_memory_or_medium(name: str) -> bool:
 
 
 def _scheduler(queue: Path) -> str | None:
-    # All that can be chosen are listed, and the one at work is in brackets: `none [mq-deadline] kyber`.
+    # All available schedulers are listed, and the active one is in brackets: `none [mq-deadline] kyber`.
     listed = read_text(queue / "scheduler")
     if listed is None or "[" not in listed:
         return listed
@@ -301,7 +302,7 @@ def _scheduler(queue: Path) -> str | None:
 
 
 def _unit_serial(hardware: Path) -> str | None:
-    # SCSI has no attribute for it: the page 0x80 of vital product data is a header of 4 bytes and the serial.
+    # SCSI has no attribute for the serial: page 0x80 of vital product data is a header of 4 bytes and the serial.
     try:
         page = (hardware / "vpd_pg80").read_bytes()
     except OSError:

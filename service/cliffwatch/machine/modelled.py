@@ -1,8 +1,8 @@
-"""The mounts that serve modelled drives, and the files that keep these drives' content.
+"""Mounts that serve modelled drives, and the files that hold these drives' content.
 
-A modelled drive is the one file of a FUSE mount, and its blocks are those of the file that `cliffwatch-drive mount` was
-given as `--backing`: a write to one of the two overwrites the other. The mount's source says which file that is,
-as `cliffwatch-drive:MAJOR:MINOR:INODE`, and the serving process has it locked.
+A modelled drive is the only file of a FUSE mount, and its blocks are those of the file that `cliffwatch-drive mount`
+was given as `--backing`: a write to one of the two overwrites the other. The mount's source names the backing file,
+as `cliffwatch-drive:MAJOR:MINOR:INODE`, and the serving process holds a lock on it.
 """
 
 import os
@@ -16,29 +16,29 @@ from cliffwatch.machine.mounts import Mount, foreign_mounts, lines_of, read_moun
 from cliffwatch.machine.sysfs import PROC
 
 _SOURCE = re.compile(rf"{DRIVE}(?::([0-9]{{1,10}}):([0-9]{{1,10}}):([0-9]{{1,20}}))?")
-#: Of FUSE, as mountinfo shows it. Any user may give a mount any source, and then it is that user's, or is one of a user
-#: namespace, whose files the processes outside of it are not given.
+#: Option of a FUSE mount in mountinfo. Any user may mount with any source, but such a mount has that user's id here, or
+#: belongs to a user namespace, and processes outside of that cannot access its files.
 _MOUNTED_BY_ROOT = "user_id=0"
 _FUSE = "fuse"
 
 
 def is_modelled_drive(mount: Mount) -> bool:
-    """Whether root mounted it to serve a modelled drive."""
+    """Whether the mount serves a modelled drive, and was made by root."""
     is_named_so = mount.file_system == _FUSE and _SOURCE.fullmatch(mount.source) is not None
     return is_named_so and _MOUNTED_BY_ROOT in mount.options
 
 
 @dataclass(frozen=True, slots=True)
 class DriveContents:
-    """The files that keep the content of the modelled drives, by the device (st_dev) of the mount that serves each."""
+    """The files that hold the content of the modelled drives, by the device (st_dev) of the mount that serves each."""
 
     by_device: dict[int, FileIdentity]
 
     @classmethod
     def read(cls, proc: Path = PROC) -> "DriveContents":
-        """Content files of the drives that are mounted in any mount namespace, as far as this user may look.
+        """Content files of the drives that are mounted in any mount namespace, as far as this user may read these.
 
-        A drive whose mount does not say which file it is (an older program serves it) is not among them.
+        A drive whose mount does not name its content file (an older program serves it) is left out.
         """
         found = {}
         for mount in [*read_mounts(proc), *(each.mount for each in foreign_mounts(proc))]:
@@ -49,7 +49,7 @@ class DriveContents:
         return cls(found)
 
     def of(self, file: FileIdentity) -> FileIdentity:
-        """File that holds the blocks of a modelled drive, which `file` is; any other file itself."""
+        """File that holds the blocks of `file`: the content file of a modelled drive, else `file` itself."""
         passed: set[FileIdentity] = set()
         while file.device in self.by_device and file not in passed:
             passed.add(file)
@@ -58,8 +58,8 @@ class DriveContents:
 
 
 def server_descriptor(content: FileIdentity, proc: Path = PROC) -> Path | None:
-    """The serving process's descriptor of the file that keeps a drive's content, as /proc/PID/fd/N: the one that has
-    the lock. None where it cannot be seen."""
+    """The serving process's descriptor of a drive's content file, as /proc/PID/fd/N: the one that holds the lock. None
+    if this user cannot see it."""
     for descriptor in proc.glob("[0-9]*/fd/*"):
         try:
             if FileIdentity.of(descriptor.stat()) == content and _is_locked_through(descriptor):
@@ -71,7 +71,8 @@ def server_descriptor(content: FileIdentity, proc: Path = PROC) -> Path | None:
 
 
 def content_file(content: FileIdentity, proc: Path = PROC) -> Path | None:
-    """A path to that file as the serving process sees it. None where that cannot be seen, or the file has no name."""
+    """Path to a drive's content file, by the root directory of the serving process. None if this user cannot see the
+    process, or the file has no name."""
     descriptor = server_descriptor(content, proc)
     if descriptor is None:
         return None
@@ -84,6 +85,6 @@ def content_file(content: FileIdentity, proc: Path = PROC) -> Path | None:
 
 
 def _is_locked_through(descriptor: Path) -> bool:
-    """Whether an exclusive flock(2) was taken through it: proc_pid_fdinfo(5)."""
+    """Whether an exclusive flock(2) is held through the descriptor: proc_pid_fdinfo(5)."""
     information = lines_of(descriptor.parent.parent / "fdinfo" / descriptor.name)
     return any(line.startswith("lock:") and {"FLOCK", "WRITE"} <= set(line.split()) for line in information)

@@ -14,9 +14,9 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 class Mount:
     """One line of mountinfo.
 
-    `major_minor` is the device's as the kernel knows the file system by; a major of 0 (`0:36`) stands for no device, or
-    for one that only `source` names (btrfs). `root` is what of the file system is seen at the mount point. `options`
-    are the mount's own and then the file system's. `parent_id` is the mount that it is mounted on.
+    `major_minor` is the kernel's device number of the file system; a major of 0 (`0:36`) stands for no device, or for
+    one that only `source` names (btrfs). `root` is the part of the file system that the mount point shows. `options`
+    are those of the mount, then those of the file system. `parent_id` is the mount that this one is mounted on.
     """
 
     mount_id: int
@@ -34,7 +34,7 @@ class Mount:
 
 
 def unescape(text: str) -> str:
-    """The kernel writes a space in a path as `\\040`, and tab, newline, backslash and # likewise."""
+    """Decode octal escapes: the kernel writes a space in a path as `\\040`, and tab, newline, backslash and # alike."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
 
 
@@ -44,21 +44,21 @@ def read_mounts(proc: Path = Path("/proc"), process: str = "self") -> list[Mount
 
 
 def lines_of(table: Path) -> list[str]:
-    """A table of the kernel's that has names of files in it, which may be of any bytes but a newline. Raises OSError.
+    """Lines of a kernel table that contains file names, which may have any bytes but a newline. Raises OSError.
 
-    Such a name leads to its file; make text of it with `shown` before it is displayed.
+    The names can be used to open the files; make text of a name with `shown` before it is displayed.
     """
     return [os.fsdecode(line) for line in table.read_bytes().split(b"\n") if line]
 
 
 def shown(text: str) -> str:
-    """Name with bytes that are no text replaced."""
+    """File name for display, with bytes that are not UTF-8 replaced."""
     return text.encode(errors="surrogatepass").decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignMount:
-    """A mount that only other processes see; `process_id` and `command` are of one that does."""
+    """A mount in another mount namespace; `process_id` and `command` are those of a process in that namespace."""
 
     mount: Mount
     namespace: str
@@ -72,7 +72,7 @@ class ForeignMount:
 
 
 def foreign_mounts(proc: Path = Path("/proc")) -> list[ForeignMount]:
-    """The mounts of the other mount namespaces, as far as this user may look."""
+    """Mounts of the other mount namespaces, as far as this user may read these."""
     seen = {_namespace(proc / "self")}
     found = []
     for process in sorted(proc.glob("[0-9]*"), key=lambda entry: int(entry.name)):
@@ -82,7 +82,7 @@ def foreign_mounts(proc: Path = Path("/proc")) -> list[ForeignMount]:
         try:
             mounts = read_mounts(proc, process.name)
         except OSError:
-            # It ended; another process may show the same namespace.
+            # The process ended; another one may show the same namespace.
             continue
         seen.add(namespace)
         command = read_text(process / "comm") or "unknown"
@@ -117,8 +117,8 @@ def _mount(line: str) -> Mount:
 def mount_of(path: Path, proc: Path = Path("/proc")) -> Mount:
     """The mount that `path` is on. Raises OSError when the path cannot be reached.
 
-    The kernel is asked by an open descriptor: the longest mount point that `path` begins with is another mount when one
-    was mounted over its parent.
+    The mount is read from an open descriptor, since comparing paths can fail: the longest mount point that `path`
+    begins with is hidden when something was mounted over its parent.
     """
     descriptor = os.open(path, os.O_PATH)
     try:
@@ -132,7 +132,7 @@ def mount_of(path: Path, proc: Path = Path("/proc")) -> Mount:
 
 
 def is_mounted(descriptor: int) -> bool:
-    """Whether the mount through which something was opened is still there. The file system is not asked."""
+    """Whether the mount through which a descriptor was opened still exists, without accessing its file system."""
     mount_id = _mount_id(descriptor)
     return any(mount.mount_id == mount_id for mount in read_mounts())
 

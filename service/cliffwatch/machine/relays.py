@@ -1,8 +1,8 @@
 """File systems that relay files of another one (overlay, FUSE, network), under a device and inode of their own.
 
-An overlay, FUSE and a network's file system pass on what is kept elsewhere, maybe on this machine, and nothing says of
-which file one is. So does any file system without a device that is not known to keep its files itself. Which file a
-modelled drive's is, `modelled` knows.
+Their files are stored elsewhere, maybe on this machine, and nothing shows which file belongs to which. Any other file
+system without a device counts as relaying, unless it is known to store its files itself. `modelled` finds the file that
+a modelled drive relays.
 """
 
 import ctypes
@@ -13,8 +13,8 @@ from pathlib import Path
 from cliffwatch.machine.mounts import Mount, foreign_mounts, read_mounts
 from cliffwatch.machine.sysfs import PROC
 
-#: File systems that have no device, or one that stat does not give, and whose files are their own: as the kernel calls
-#: them, and the number that statfs gives them (linux/magic.h).
+#: File systems that store their files themselves, but have no device, or one that stat does not report: the kernel's
+#: name, and the type in statfs (linux/magic.h).
 _KEEPERS = {
     "tmpfs": 0x01021994,
     "devtmpfs": 0x01021994,
@@ -34,25 +34,25 @@ _STATFS_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """How far a file may belong to another file system. `gives_inodes`: each name may have an inode of its own."""
+    """Whether a file may be stored in another file system. `gives_inodes`: each of its names may have its own inode."""
 
     is_relayed: bool
     gives_inodes: bool = False
 
 
 _KEPT = Relay(is_relayed=False)
-#: Of what can be asked neither by its file system nor by a mount.
+#: For a file of which neither the file system type nor a mount is known.
 UNKNOWN = Relay(is_relayed=True, gives_inodes=True)
 
 
 def relay_by_mounts(device: int, proc: Path = PROC) -> Relay | None:
-    """Whether the files of a device, as st_dev gives it, may be others' ones; None where no mount is of that device.
+    """Whether files of a device (st_dev) may be stored in another file system; None if no mount has that device.
 
-    None are, for one, an overlay over several file systems and btrfs, which give numbers that are in no list, and what
-    was unmounted while in use. The file system itself is not asked.
+    None is the result for btrfs and for an overlay over several file systems, whose st_dev is in no list of mounts, and
+    for a file system that was unmounted while in use. The file system itself is not accessed.
     """
     if os.major(device) != 0:
-        # On a device of its own, as the file system below an overlay mostly is.
+        # The file system has its own device, as the one below an overlay mostly has.
         return _KEPT
     mounts = [mount for mount in _all_mounts(proc) if mount.major_minor == f"0:{os.minor(device)}"]
     relaying = [mount for mount in mounts if _relays(mount)]
@@ -62,8 +62,8 @@ def relay_by_mounts(device: int, proc: Path = PROC) -> Relay | None:
 
 
 def relay_by_type(file: Path | int) -> Relay:
-    """Whether the file may be another one's, by what kind its file system is of. `file` is a descriptor, or a path that
-    leads to the file itself whatever is mounted, as /proc/PID/fd/N does."""
+    """Whether the file may be stored in another file system, by the type of its own. `file` is a descriptor, or a path
+    that leads to the file itself whatever is mounted, as /proc/PID/fd/N does."""
     number = file_system_number(file)
     if number is None:
         return UNKNOWN
@@ -79,8 +79,8 @@ def _relays(mount: Mount) -> bool:
 
 
 def file_system_number(file: Path | int) -> int | None:
-    """Which kind of file system the file is on, by the number that linux/magic.h gives it: f_type of statfs(2), which
-    os.statvfs does not give. None where it cannot be asked."""
+    """Type of the file system that the file is on, as a number of linux/magic.h: f_type of statfs(2), which os.statvfs
+    does not return. None if statfs fails."""
     answer = ctypes.create_string_buffer(_STATFS_BYTES)
     library = ctypes.CDLL(None)
     failed = library.fstatfs(file, answer) if isinstance(file, int) else library.statfs(os.fsencode(file), answer)

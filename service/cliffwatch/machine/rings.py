@@ -1,7 +1,7 @@
 """Registered files of io_uring, which a process holds without a descriptor (io_uring_register(2)).
 
-The ring's entry of /proc/PID/fdinfo lists them, by their path, or before Linux 6.10 by their name alone. How a file was
-opened is not said, so a process that holds one counts as a writer.
+The ring's entry in /proc/PID/fdinfo lists the files by path, or before Linux 6.10 by name alone. It does not show how a
+file was opened, so a process that holds one counts as a writer.
 """
 
 import os
@@ -23,7 +23,7 @@ _ATTEMPTS, _PAUSE_SECONDS = 10, 0.002
 def ring_holds(descriptor: Path, is_wanted: Callable[[os.stat_result, Path], bool], names: frozenset[str]) -> bool:
     """Whether the descriptor, as /proc/PID/fd/N, is an io_uring that holds one of the wanted files.
 
-    `names` is what that is called: a file that no path leads to is known by its name alone.
+    `names` are the names of the wanted files: a file that no path leads to is identified by its name alone.
     """
     try:
         if str(descriptor.readlink()) != _RING:
@@ -51,7 +51,7 @@ def _registered(information: Path) -> list[str]:
 
 
 def _is_it(process: Path, path: str, is_wanted: Callable[[os.stat_result, Path], bool], names: frozenset[str]) -> bool:
-    # In the process's own namespace first; a name alone may be a device's.
+    # A path is looked up in the process's own namespace first; a name alone may be that of a device.
     places = [Path(f"{process}/root{path}"), Path(path)] if path.startswith("/") else [Path("/dev") / path]
     for place in places:
         try:

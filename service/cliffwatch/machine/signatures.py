@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-#: A drive that does not answer a few reads within this has no place in a test.
+#: A drive that does not complete a few reads within this time is unfit for a test.
 TIMEOUT_SECONDS = 60.0
 #: blkid(8): nothing found.
 _BLKID_NOTHING = 2
@@ -19,8 +19,8 @@ class SignaturesUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`kind` is libblkid's name (`ext4`, `gpt`, `LVM2_member`), `usage` its class (`filesystem`, `raid`, `crypto`,
-    `partition-table`, `other`)."""
+    """A signature on a block device. `kind` is libblkid's name (`ext4`, `gpt`, `LVM2_member`), `usage` its class
+    (`filesystem`, `raid`, `crypto`, `partition-table`, `other`)."""
 
     kind: str
     usage: str
@@ -34,7 +34,7 @@ def default_search_path() -> str:
 def read_signatures(node: Path, search_path: str | None = None) -> tuple[Signature, ...]:
     """All signatures on the device, each kind once. Raises SignaturesUnreadable.
 
-    wipefs lists every magic string there is; blkid, which weighs them, must not find a thing that wipefs does not.
+    wipefs lists every magic string. blkid weighs them, and its results are added to those of wipefs.
     """
     where = default_search_path() if search_path is None else search_path
     listing = _output(where, "wipefs", ["--no-act", "--json", "--output", "TYPE,USAGE", str(node)], {0})
@@ -67,5 +67,5 @@ def _output(search_path: str, program: str, arguments: list[str], statuses: set[
     if done.returncode not in statuses:
         said = done.stderr.decode(errors="replace").strip() or "no message"
         raise SignaturesUnreadable(f"{program} ended with status {done.returncode}: {said}")
-    # A label may be of any bytes.
+    # A label may contain any bytes.
     return done.stdout.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Attributes and device numbers, as /sys gives them."""
+"""Read attributes and device numbers from /sys."""
 
 import os
 import stat
@@ -17,9 +17,9 @@ def read_text(attribute: Path) -> str | None:
 
 
 def read_name(attribute: Path) -> str | None:
-    """The name of a file, of whatever bytes, as os.fsdecode gives it; None when it is missing or empty.
+    """File name in an attribute, of any bytes, decoded with os.fsdecode; None when it is missing or empty.
 
-    The kernel ends it with a newline, before which all is the name's, blanks too.
+    The kernel ends it with a newline; everything before that, blanks too, belongs to the name.
     """
     try:
         return os.fsdecode(attribute.read_bytes().removesuffix(b"\n")) or None
@@ -28,7 +28,7 @@ def read_name(attribute: Path) -> str | None:
 
 
 def read_number(attribute: Path) -> int | None:
-    """Number of an attribute; None when it is not known or no number."""
+    """Number in an attribute; None when it is not known or not a number."""
     text = read_text(attribute)
     return int(text) if text is not None and text.isdecimal() else None
 
@@ -39,13 +39,13 @@ def device_directory(major_minor: str, sys: Path = SYS) -> Path:
 
 
 def kernel_name(directory: Path) -> str:
-    """The kernel's name of the block device that a directory or link of sysfs is of, as /proc, /dev and exporters have
-    it: of cciss/c0d0, sysfs makes cciss!c0d0."""
+    """Kernel name of a block device from its directory or link in sysfs, as in /proc, /dev and exporters: sysfs writes
+    cciss/c0d0 as cciss!c0d0."""
     return directory.name.replace("!", "/")
 
 
 def disk_directory(directory: Path) -> Path:
-    """The directory of the whole drive, given that of the drive or of one of its partitions."""
+    """Directory of the whole drive, from the directory of the drive or of one of its partitions."""
     return directory.parent if (directory / "partition").exists() else directory
 
 
@@ -66,5 +66,5 @@ def number_of(status: os.stat_result) -> str | None:
 
 
 def major_minor_order(major_minor: str) -> tuple[int, ...]:
-    """Sorts 8:2 before 8:16."""
+    """Sort key of a device number, by which 8:2 comes before 8:16."""
     return tuple(int(number) for number in major_minor.split(":"))

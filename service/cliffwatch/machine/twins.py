@@ -1,10 +1,10 @@
 """Drives that are one set of blocks under two names: a write to one of them overwrites the other.
 
-Two loop devices over one file, or over a modelled drive's file and the one that keeps its content; one logical unit or
-NVMe namespace reached through two controllers where no multipath driver has joined its paths. A file on an overlay, on
-FUSE or on a network's file system may be a file of another file system too, under another device and inode, and nothing
-says of which: where one of two files is on one, they are the same unless both are as long as their devices say, and not
-equally long.
+Two loop devices over one file, or over a modelled drive's file and its content file; one logical unit or NVMe namespace
+reached through two controllers where no multipath driver has joined its paths. A file on an overlay, on FUSE or on a
+network file system may also be a file of another file system, under another device and inode, and nothing shows of
+which. If one of two files is on such a file system, they may be the same file, unless both loop devices reach to the
+end of their files, and the files differ in length.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from cliffwatch.machine.modelled import DriveContents, server_descriptor
 from cliffwatch.machine.relays import UNKNOWN, Relay, relay_by_mounts, relay_by_type
 from cliffwatch.machine.sysfs import PROC, SYS, device_directory, read_text
 
-#: wwid_show of the kernel's drivers/nvme/host/sysfs.c, for a namespace without UUID, NGUID and EUI64.
+#: Prefix of a WWN that the kernel makes up for a namespace without UUID, NGUID and EUI64: wwid_show in
+#: drivers/nvme/host/sysfs.c.
 _MADE_UP = "nvme."
 
 
@@ -31,8 +32,9 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Loop devices that may lie on the same file: of those that are `unknown`, neither the kernel nor the file can be
-    asked; of those that are `relayed`, or whose twin is, the answer proves nothing."""
+    """Twins of a drive that are `known`, and loop devices that may lie on the same file as the drive: of `unknown` ones
+    the backing file cannot be determined; for `relayed` ones, one of the two files may be stored in another file
+    system, so that different inodes prove nothing."""
 
     known: tuple[Twin, ...]
     unknown: tuple[Loop, ...] = ()
@@ -40,7 +42,7 @@ class Twins:
 
 
 def twins_of(drive: Drive, sys: Path = SYS, proc: Path = PROC) -> Twins:
-    """Other names of the drive's blocks, and of those of the drives below it, which themselves are none."""
+    """Other devices with the blocks of the drive, or of the drives below it; these drives themselves do not count."""
     own = {drive.major_minor, *_below(drive)}
     others = [other for other in list_drives(sys) if other.major_minor not in own]
     file_backed = [leaf for leaf in drive.leaves if leaf.backing_file is not None]
@@ -52,7 +54,7 @@ def twins_of(drive: Drive, sys: Path = SYS, proc: Path = PROC) -> Twins:
             reason = _same_file(leaf, other, loops, contents) or _same_hardware(leaf, other, sys)
             if reason is not None:
                 found.setdefault(other.major_minor, Twin(other, leaf, reason))
-    # Here, too, nothing is proven of a loop device while what it lies on cannot be determined.
+    # A loop device whose backing file cannot be determined may be a twin, too.
     unknown = [loop for number, loop in loops.items() if loop.backing is None and number not in own]
     strangers = [loop for number, loop in loops.items() if number not in own]
     mine = [loops[leaf.major_minor] for leaf in file_backed if leaf.major_minor in loops]
@@ -79,12 +81,12 @@ def _same_file(one: Drive, other: Drive, loops: dict[str, Loop], contents: Drive
 
 
 def _may_be_one_file(one: Loop, other: Loop, contents: DriveContents, proc: Path) -> bool:
-    """Whether the files could be one that a file system shows under another device and inode."""
+    """Whether the files of two loop devices may be one file, shown by a file system under another device and inode."""
     if one.backing is None or other.backing is None:
         return False
     mine, its = contents.of(one.backing.file), contents.of(other.backing.file)
     if mine == its:
-        return False  # It is known that they are.
+        return False  # A known twin, which `_same_file` reports.
     if one.backing.block_device is not None or other.backing.block_device is not None:
         return False
     if None not in (one.end_bytes, other.end_bytes) and one.end_bytes != other.end_bytes:
@@ -95,8 +97,8 @@ def _may_be_one_file(one: Loop, other: Loop, contents: DriveContents, proc: Path
 
 
 def relay_of_loop(loop: Loop, contents: DriveContents, proc: Path = PROC) -> Relay:
-    """Whether the file behind the loop device, which is known, may be another one's; of a modelled drive, the file that
-    keeps its content."""
+    """Whether the file behind a loop device, which must be known, may be stored in another file system; for a modelled
+    drive, whether its content file may be."""
     assert loop.backing is not None, "what a loop device lies on is known here"
     content = contents.of(loop.backing.file)
     listed = relay_by_mounts(content.device, proc)
@@ -124,10 +126,10 @@ def _same_hardware(one: Drive, other: Drive, sys: Path) -> str | None:
 
 
 def _are_apart(one: Drive, other: Drive, sys: Path) -> bool:
-    """Whether two NVMe drives are two, whatever their makers called them.
+    """Whether two NVMe drives are certainly different ones, even if their makers gave them equal identities.
 
-    A namespace is shared within its subsystem only, which the kernel names. And one for which it made a WWN up, of the
-    controller's serial and model, has no identity of its own, without which none is shared.
+    A namespace is shared only within its subsystem, which the kernel names (subsysnqn). A namespace whose WWN the
+    kernel made up from the controller's serial and model has no identity of its own, so it cannot be shared.
     """
     mine, its = _hardware(one, sys), _hardware(other, sys)
     if mine is None or its is None or mine == its:

@@ -1,7 +1,7 @@
-"""Who uses a block device: what is stacked on it, mounted from it, swapped to it, and which process writes to it.
+"""Users of a block device: devices stacked on it, mounts, swap areas, and processes that write to it.
 
-A use of a part is a use of the whole, so each question is asked of the device, its partitions, whatever holds one of
-these, and so on upwards.
+A use of a part is a use of the whole, so each check covers the device, its partitions, the holders of these, and so on
+upwards.
 """
 
 import os
@@ -31,7 +31,7 @@ from cliffwatch.machine.writing import DeviceWriter, writing_processes
 
 @dataclass(frozen=True, slots=True)
 class StackedDevice:
-    """A device in the stack. `below` is what it lies on; None for the device asked about and for what is below that."""
+    """A device in a stack. `below` is the device that it lies on; None for the examined device and for those below."""
 
     name: str
     major_minor: str
@@ -49,7 +49,7 @@ class StackedDevice:
 
 
 def layers_above(major_minor: str, sys: Path = SYS, *, beside: Collection[str] = ()) -> list[StackedDevice]:
-    """The device itself, then everything that lies on it, each once; `beside`: not these, nor what lies on them alone.
+    """The device itself, then everything that lies on it, each once, except `beside` and what lies only on these.
 
     Raises OSError when the device is gone.
     """
@@ -67,7 +67,8 @@ def layers_above(major_minor: str, sys: Path = SYS, *, beside: Collection[str] =
 
 
 def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
-    """Devices that an array or a mapped device is made of, down to the bottom, each once; partitions as themselves.
+    """Devices that an array or a mapped device is made of, down to the bottom, each once; a partition is not replaced
+    by its drive.
 
     Raises OSError when the device is gone.
     """
@@ -88,7 +89,7 @@ def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
 
 
 def mount_points(layers: list[StackedDevice], sys: Path = SYS, proc: Path = PROC) -> list[tuple[StackedDevice, str]]:
-    """Which of the devices is mounted, and where; for a mount that this process does not see, with one that does."""
+    """Mounted devices and their mount points; a mount in another namespace is named together with a process there."""
 
     def mounted(mount: Mount) -> StackedDevice | None:
         numbers = devices_of(mount, sys)
@@ -102,8 +103,8 @@ def mount_points(layers: list[StackedDevice], sys: Path = SYS, proc: Path = PROC
 
 
 def mounts_of_files(proc: Path = PROC) -> list[str]:
-    """File systems, in any namespace, that the kernel reads from files that no loop device shows: EROFS can, from Linux
-    6.12 on, and of the files that hold its data mountinfo names none."""
+    """Mount points, in any namespace, of file systems that the kernel reads from files without a loop device: EROFS,
+    since Linux 6.12. mountinfo does not name the files that hold its data."""
 
     def lies_on_files(mount: Mount) -> bool:
         return mount.file_system == "erofs" and mount.is_anonymous
@@ -113,11 +114,11 @@ def mounts_of_files(proc: Path = PROC) -> list[str]:
 
 
 def swap_areas(layers: list[StackedDevice], files: Iterable[FileIdentity] = (), proc: Path = PROC) -> list[Path]:
-    """The nodes and files that are swapped to and are one of the devices or files."""
+    """Active swap areas that are one of the devices or files, as paths of device nodes or swap files."""
     numbers, wanted = {layer.major_minor for layer in layers}, set(files)
     rows = lines_of(proc / "swaps")[1:]
     found = []
-    # Blanks and tabs in a name are escaped, whatever else parts words is not.
+    # Blanks and tabs in a name are escaped; other white space is not, so it must not split the line.
     for path in (Path(unescape(re.split("[ \t]", row, maxsplit=1)[0])) for row in rows):
         try:
             status = path.stat()
@@ -129,14 +130,15 @@ def swap_areas(layers: list[StackedDevice], files: Iterable[FileIdentity] = (), 
 
 
 def writers(layers: list[StackedDevice], proc: Path = PROC) -> list[DeviceWriter]:
-    """Processes that have one of the devices open for writing, or mapped for it, as far as this user may look.
+    """Processes that have one of the devices open or mapped for writing, as far as this user may read /proc.
 
-    An exclusive open does not see those that opened without one: a virtual machine on the raw drive, a database, dd.
-    Nor those that pass commands to the drive by a character device, as a virtual machine does with `scsi-generic`.
+    An exclusive open does not detect processes that opened the device without O_EXCL: a virtual machine on the raw
+    drive, a database, dd. Nor does it detect those that send commands to the drive through a character device, as a
+    virtual machine does with `scsi-generic`.
     """
     numbers = {layer.major_minor for layer in layers}
     passages = {number for layer in layers for number in _passages(layer)}
-    # Of a file that is registered with a ring, the kernel says the last part of its name.
+    # For a file that is registered with an io_uring, the kernel lists the last part of its name.
     names = frozenset(layer.name.rpartition("/")[2] for layer in layers)
 
     def is_wanted(status: os.stat_result, _: Path) -> bool:
@@ -158,8 +160,8 @@ def _passages(layer: StackedDevice) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FileWriters:
-    """Processes that write to a file: `known` have it open for writing, or mapped for it; of what the others,
-    `possible`, have open so it cannot be known whether it is that file."""
+    """Processes that write to a file: `known` ones have it open or mapped for writing; `possible` ones have a file open
+    or mapped for writing that may be the same file."""
 
     known: tuple[DeviceWriter, ...]
     possible: tuple[DeviceWriter, ...]
@@ -168,11 +170,12 @@ class FileWriters:
 def file_writers(
     file: FileIdentity, size_bytes: int | None, is_relayed: bool, proc: Path = PROC, names: frozenset[str] = frozenset()
 ) -> FileWriters:
-    """Processes that write to the file, under any name. `names` are known ones; a size that is None is not known.
+    """Processes that write to the file, under any name. `names` are its known names; `size_bytes` is None if unknown.
 
-    A file that its file system only passes on (`relays`) has another device and inode where it is kept: so any file of
-    the size may be it that is on such a file system, or, where the file itself is (`is_relayed`), on whichever. Who
-    writes to the content of a modelled drive writes to the drive, unless it is the process that serves it.
+    A file that its file system only relays (`relays`) has another device and inode where it is stored. So a file of the
+    same size may be the same one if it is on a relaying file system, or on any file system if the file itself is
+    relayed (`is_relayed`). A process that writes to the content file of a modelled drive writes to the drive, unless it
+    is the process that serves the drive.
     """
     contents = DriveContents.read(proc)
     content = contents.of(file)
@@ -203,7 +206,7 @@ def file_writers(
 
 
 def _is_of_process(place: Path, descriptor: Path | None) -> bool:
-    """Whether what /proc calls `place` belongs to the process whose `descriptor` is given."""
+    """Whether the path `place` in /proc belongs to the process of `descriptor` (/proc/PID/fd/N)."""
     return descriptor is not None and place.is_relative_to(descriptor.parent.parent)
 
 
@@ -226,14 +229,14 @@ def _loops(layer: StackedDevice, loops: list[Loop]) -> Iterator[StackedDevice]:
     # A loop device does not claim the device that it lies on, and is not among its holders; nor is one whose file is on
     # a file system of the device.
     for loop in loops:
-        # A name proves nothing, but where it leads to the device, that is what to believe.
+        # A name proves nothing, but if it leads to the device, the loop device is assumed to lie on it.
         backing = loop.backing or backing_by_name(loop.backing_file)
         if backing is not None and layer.major_minor in (backing.block_device, backing.file.major_minor):
             yield StackedDevice(loop.name, loop.major_minor, loop.directory, layer.name)
 
 
 def _compressed(layer: StackedDevice, sys: Path) -> Iterator[StackedDevice]:
-    # Compressed memory that writes back what is idle claims the device and is not among its holders either.
+    # zram that writes idle pages back to a device claims that device, and is not among its holders either.
     for entry in sorted((sys / "block").glob("zram*")):
         device = read_name(entry / "backing_dev") or ""
         if device.startswith("/") and device_number(device) == layer.major_minor:

@@ -1,4 +1,4 @@
-"""Processes that could write to a device or a file: what they have open for writing, in whichever thread, or mapped."""
+"""Processes that could write to a device or a file: any of their threads has it open for writing, or it is mapped."""
 
 import ctypes
 import os
@@ -13,17 +13,17 @@ from cliffwatch.machine.mounts import lines_of
 from cliffwatch.machine.rings import ring_holds
 from cliffwatch.machine.sysfs import PROC, read_text
 
-#: Of the status of a file, and a path that leads to the file itself: whether it is wanted.
+#: Predicate: whether a file is wanted, by its status and a path that leads to the file itself.
 Wanted = Callable[[os.stat_result, Path], bool]
 
-#: The number of kcmp, by machine: it says whether two threads have one table of open files.
+#: System call number of kcmp, by machine; kcmp compares whether two threads share one table of open files.
 _KCMP = {"x86_64": 312, "aarch64": 272}
 _KCMP_FILES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceWriter:
-    """A process that has a device, or the file behind a loop device, open for writing or mapped so."""
+    """A process that has a device, or the file behind a loop device, open or mapped for writing."""
 
     process_id: int
     command: str
@@ -38,9 +38,9 @@ def writing_processes(
     files: Collection[FileIdentity] = (),
     names: frozenset[str] = frozenset(),
 ) -> list[DeviceWriter]:
-    """Processes that have what is wanted open or mapped for writing, as far as this user may look. `files` are what is
-    wanted, where that is files: a mapping that cannot be examined is identified by its numbers. `names` is what it is
-    called, for where only names are said."""
+    """Processes that have a wanted file or device open or mapped for writing, as far as this user may read /proc.
+    `files` are the wanted files: a mapping that cannot be examined is compared with them by device and inode. `names`
+    are the names of the wanted files or devices, for io_uring, which may list only names."""
     found = []
     for process in proc.iterdir():
         if process.name.isdecimal() and (
@@ -62,7 +62,7 @@ def _holders(process: Path) -> list[Path]:
 
 
 def _share_files(one: int, other: int) -> bool:
-    """Whether two tasks share their open files (kcmp(2)); False where the kernel cannot be asked."""
+    """Whether two tasks share their open files (kcmp(2)); False if kcmp is not available."""
     number = _KCMP.get(platform.machine())
     if number is None:
         return False
@@ -74,7 +74,7 @@ def _listed(directory: Path) -> list[Path]:
     try:
         return list(directory.iterdir())
     except OSError:
-        # It ended, or belongs to another user.
+        # The process ended, or belongs to another user.
         return []
 
 
@@ -94,8 +94,8 @@ def _writes_to(descriptor: Path, is_wanted: Wanted) -> bool:
 
 
 def _has_mapped(process: Path, is_wanted: Wanted, files: Collection[FileIdentity]) -> bool:
-    """Whether the process has it mapped so that what it writes there arrives, at present or once it asks for that:
-    proc_pid_maps(5)."""
+    """Whether the process has a wanted file or device in a shared mapping that is writable, or that it may make
+    writable: proc_pid_maps(5)."""
     holder, mappings = _mappings(process)
     for line in mappings:
         addresses, access, _, device, inode = line.split(maxsplit=5)[:5]
@@ -103,7 +103,7 @@ def _has_mapped(process: Path, is_wanted: Wanted, files: Collection[FileIdentity
             continue
         start, end = (int(address, 16) for address in addresses.split("-"))
         try:
-            # The device that is printed is not that of stat on every file system.
+            # On some file systems the device in maps is not that of stat, so the mapped file itself is examined.
             mapped = process / "map_files" / f"{start:x}-{end:x}"
             is_it = is_wanted(mapped.stat(), mapped)
         except OSError:
@@ -115,7 +115,7 @@ def _has_mapped(process: Path, is_wanted: Wanted, files: Collection[FileIdentity
 
 
 def _mappings(process: Path) -> tuple[Path, list[str]]:
-    """Memory mappings of the first thread that has any, and that thread: one that has ended has no memory."""
+    """First thread of a process with memory mappings, and these mappings: an ended thread has none."""
     for holder in (process, *_listed(process / "task")):
         try:
             lines = lines_of(holder / "maps")
@@ -127,9 +127,9 @@ def _mappings(process: Path) -> tuple[Path, list[str]]:
 
 
 def _may_become_writable(holder: Path, addresses: str) -> bool:
-    """Whether a shared mapping is of a descriptor that may write, though that be closed: mprotect(2) allows it then.
+    """Whether mprotect(2) may make a shared mapping writable: its file was opened for writing, even if closed by now.
 
-    True, too, where the kernel does not say.
+    True also if the kernel does not report it.
     """
     try:
         lines = lines_of(holder / "smaps")

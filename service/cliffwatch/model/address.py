@@ -1,4 +1,4 @@
-"""Addresses, as `host:port`."""
+"""Check of addresses, as `host:port`."""
 
 import re
 
@@ -8,7 +8,7 @@ _HOST_AND_PORT = re.compile(
 
 
 def address(text: str) -> str:
-    """The text, where it is `host:port`. Raises ValueError with what would be right."""
+    """Return the text if it is `host:port`. Raises ValueError that says what would be right."""
     match = _HOST_AND_PORT.fullmatch(text)
     if match is None or int(match[3]) > 65_535:
         raise ValueError(f"{text[:80]!r} is not an address; write host:port, such as broker-1.example.org:9092")

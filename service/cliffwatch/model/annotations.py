@@ -1,4 +1,4 @@
-"""Annotations of a run, which people give and change at any time: labels, a note, and whether it is pinned."""
+"""Annotations of a run, which users add and change at any time: labels, a note, and whether it is pinned."""
 
 import re
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from cliffwatch.model.document import Name, Strict
 
 LABELS_LIMIT = 32
 _NO_LABEL = "{!r} is not a label; write name=value, such as release=26.1"
-#: In characters.
+#: Longest note, and longest value of a label, in characters.
 NOTE_LIMIT, VALUE_LIMIT = 4000, 100
 
 
@@ -25,12 +25,12 @@ def _check_value(value: str) -> str:
 
 
 LabelValue = Annotated[str, Field(min_length=1, max_length=VALUE_LIMIT), AfterValidator(_check_value)]
-#: As texts name a label: `release=26.1`.
+#: Pattern of a label written as text: `release=26.1`.
 LABEL_PATTERN = NAME_PATTERN.removesuffix("$") + rf"=.{{1,{VALUE_LIMIT}}}$"
 
 
 def _check_label(text: object) -> object:
-    """Checked before the pattern, whose message is the pattern itself."""
+    """Check a label before pydantic checks its pattern, since pydantic's message is the pattern itself."""
     if isinstance(text, str) and not re.fullmatch(LABEL_PATTERN, text):
         raise ValueError(_NO_LABEL.format(text[:60]))
     return text
@@ -50,14 +50,14 @@ class Annotations(Strict):
 
 
 class AnnotationsChange(Strict):
-    """What to change; what is left out stays. A label that is null is removed."""
+    """Changes of a run's annotations; fields that are left out stay. A label that is null is removed."""
 
     labels: Annotated[dict[Name, LabelValue | None], Field(max_length=2 * LABELS_LIMIT)] = Field(default={})
     note: Note | None = None
     pinned: bool | None = None
 
     def applied_to(self, before: Annotations) -> Annotations:
-        """The annotations after it. Raises Problem(bad_request) for more labels than a run takes."""
+        """The annotations after this change. Raises Problem(bad_request) for more labels than a run may have."""
         merged: dict[str, str | None] = {**before.labels, **self.labels}
         labels = {name: value for name, value in merged.items() if value is not None}
         if len(labels) > LABELS_LIMIT:

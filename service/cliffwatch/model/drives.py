@@ -1,4 +1,4 @@
-"""Drives of a run that are not below its target here, but on hosts that a Prometheus knows.
+"""Drives of other hosts that a run watches through a Prometheus server, instead of the drives below its targets.
 
 They are chosen by a selector of their series, such as `instance=~"broker-.*",device=~"nvme.*"`: label matchers as in
 PromQL (https://prometheus.io/docs/prometheus/latest/querying/basics/), without braces.
@@ -19,7 +19,7 @@ _MATCHER = re.compile(r'\s*[A-Za-z_][A-Za-z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n
 
 
 def _matchers(selector: str) -> str:
-    """Matchers, one after another, separated by commas. Raises ValueError."""
+    """Return the selector, stripped, if it is label matchers separated by commas. Raises ValueError."""
     position = 0
     while (match := _MATCHER.match(selector, position)) is not None:
         position = match.end()
@@ -34,8 +34,10 @@ def _matchers(selector: str) -> str:
 
 
 class PrometheusDrives(Strict):
-    """Drives whose counters a Prometheus has, by the labels of their series: the one of that name
-    (`CLIFFWATCH_PROMETHEUS_SERVERS`), or the service's own."""
+    """Drives whose counters a Prometheus server has, chosen by the labels of their series (`selector`).
+
+    `server` is a name of `CLIFFWATCH_PROMETHEUS_SERVERS`; without it, the service's own Prometheus is used.
+    """
 
     source: Literal["prometheus"] = _SOURCE
     selector: Annotated[str, Field(max_length=_SELECTOR_LIMIT), AfterValidator(_matchers)]
@@ -62,6 +64,6 @@ def parse_drives(text: str) -> PrometheusDrives:
         raise Problem(Code.BAD_REQUEST, "the drives are not valid", faults_of(error, "drives")) from error
 
 
-#: As a document, or as the text that the command line takes.
+#: Drives as a document, or as the text that the command line takes.
 Drives = Annotated[PrometheusDrives, BeforeValidator(_from_text)]
 _DRIVES: TypeAdapter[PrometheusDrives] = TypeAdapter(Drives)

@@ -1,6 +1,6 @@
 """Upper end of an engine's latency scale: longer latencies are counted there, so a percentile is at least that."""
 
-#: By engine; one that is not here measures each latency for itself.
+#: By engine; an engine that is not listed measures each latency individually.
 SCALE_ENDS_NANOSECONDS = {"fio": 17_112_760_320}
 
 

@@ -49,11 +49,11 @@ class LimitSubject(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit as it was written (`text`) and understood.
+    """One limit as it was written (`text`) and parsed.
 
     `bound` is in seconds, bytes per second, or a ratio; None for findings, of which `kind` must not occur. `measure` is
-    a key of `QUANTILES`; `operation` is None for the latency that the run is spoken of by. It holds for every span of
-    `over_seconds`, or over the whole load after its warm-up where that is None.
+    a key of `QUANTILES`; `operation` is None for the run's primary latency. The limit applies to every span of
+    `over_seconds`, or, if that is None, to the whole load after its warm-up.
     """
 
     text: str
@@ -70,14 +70,14 @@ class Limit:
 
 
 def limit_text(value: object) -> object:
-    """Raises ValueError for a limit that is written as a mapping, with an example of what is right."""
+    """Return the value. Raises ValueError, with an example, for a limit that is written as a mapping."""
     if isinstance(value, dict):
         raise ValueError(f"a limit is one line of text, not a mapping; write one such as {_EXAMPLES}")
     return value
 
 
 def limit_list(value: object) -> object:
-    """Raises ValueError for limits that are no list, with an example of what is right."""
+    """Return the value. Raises ValueError, with an example, for limits that are not a list."""
     if isinstance(value, str):
         raise ValueError(f"a list is needed, also for one limit; write [{value!r}]")
     if isinstance(value, dict):
@@ -109,7 +109,7 @@ def parse_limit(text: str) -> Limit:
 
 
 def _duration(text: str, limit: str) -> float:
-    """Seconds; `us` and `µs` too, which no other duration of a workload needs."""
+    """Parse a duration into seconds; `us` and `µs` too, which no other duration of a workload needs."""
     compact = text.replace(" ", "")
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)(?:us|µs)", compact):
         return _bound(lambda amount: float(amount) / 1e6, match[1], limit)
@@ -139,7 +139,7 @@ def _number(text: str) -> float:
 
 
 def _bound(parse: Callable[[str], float], text: str, limit: str, place: str = "") -> float:
-    """What `parse` makes of `text`, above zero; its complaint names the `limit` and the `place` in it."""
+    """Parse `text` with `parse` into a bound above zero; errors name the `limit` and the `place` in it."""
     try:
         value = float(parse(text))
     except ValueError as error:

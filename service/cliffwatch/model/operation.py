@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Operation(StrEnum):
-    """Latency names of the engine contract, the primary one first: what a client waits for before what it causes.
+    """Latency names of the engine contract, in order of importance: first those that a client waits for.
 
     Each may have a twin, `…_service`, that counts from when the work began.
     """
@@ -19,5 +19,5 @@ class Operation(StrEnum):
 
 
 def primary_latency(names: Collection[str]) -> str | None:
-    """The latency that a run is spoken of by; of names that the contract does not have, the first."""
+    """Primary latency of a run: the most important of these names; if the contract has none of them, the first."""
     return next((each.value for each in Operation if each in names), next(iter(names), None))

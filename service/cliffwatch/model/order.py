@@ -1,4 +1,4 @@
-"""Order of one run, as it was submitted: order.json of its journal."""
+"""Run order: one run as it was requested, order.json of its journal."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from cliffwatch.model.drives import Drives
 from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import Workload
 
-#: The part of a run that has one target.
+#: Name of the part of a run that has one target.
 ONLY_PART = "local"
 
 
 class RunOrder(Strict):
-    """One run as it was asked for; order.json of its journal.
+    """One run as it was requested; order.json of its journal.
 
-    Each of `more_targets` is loaded beside `target`, by a part of its own. `drives` are those to watch where they are
-    not the ones below the targets.
+    Each of `more_targets` is loaded beside `target`, by a part of its own. `drives`: drives to watch instead of those
+    below the targets.
     """
 
     run_id: Name
@@ -35,6 +35,6 @@ class RunOrder(Strict):
         return {f"part-{number}": target for number, target in enumerate((self.target, *self.more_targets), 1)}
 
     def to_document(self) -> dict[str, Any]:
-        """As it is stored: without what was not asked for, so that versions before read it."""
+        """Content of order.json, without empty fields that earlier versions do not know, so that they can read it."""
         later = {"more_targets": self.more_targets, "drives": self.drives}
         return self.model_dump(mode="json", exclude={name for name, value in later.items() if not value})

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What a run is doing, in the order in which it does it."""
+    """Phases of a run, in order of time."""
 
     PREPARE = "prepare"
     WARM_UP = "warm_up"

@@ -14,10 +14,10 @@ class PlannedWrite:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What a run would do, before it does it.
+    """Plan of a load: what it would write, and the engine's command.
 
     `written_bytes` is an estimate of all that the run writes over its length; None where nothing bounds the rate.
-    `direct` says whether the page cache is bypassed; `notes` are things that the user should know of the measurement.
+    `direct` says whether the page cache is bypassed; `notes` are sentences on the measurement for the user.
     """
 
     writes: tuple[PlannedWrite, ...]

@@ -1,4 +1,4 @@
-"""Request for a run (`RunRequest`), and what the service recorded when it accepted that (`Submission`).
+"""Request for a run (`RunRequest`), and what the service recorded when it accepted the request (`Submission`).
 
 A submission is the detail of the journal's first event, so that the index can be rebuilt from journals alone.
 """
@@ -29,7 +29,7 @@ def _check_workload(value: object) -> object:
     raise ValueError("write the name of a workload, name@version, or a workload document")
 
 
-#: Each part is a process and an engine of its own.
+#: Most further targets: the part of each is a process and an engine of its own.
 MORE_TARGETS_LIMIT = 15
 WorkloadChoice = Annotated[str | dict[str, Any], BeforeValidator(_check_workload)]
 
@@ -60,8 +60,8 @@ class RunRequest(Strict):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the normalised request, in hex: requests of the same digest ask for the same."""
-        # Of what versions before did not know only what is given: a request is repeated after an upgrade, too.
+        """SHA-256 of the normalised request, in hex: requests with the same digest are the same request."""
+        # Fields that earlier versions did not know count only if given: a request is repeated after an upgrade, too.
         later = {"more_targets": self.more_targets, "labels": self.labels, "drives": self.drives}
         body = self.model_dump(mode="json", exclude={name for name, value in later.items() if not value})
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
@@ -79,8 +79,8 @@ def parse_reference(text: str) -> tuple[str, int | None]:
 
 @dataclass(frozen=True, slots=True)
 class AskedTarget:
-    """What a target was when its run was asked for: the directory that it led to, which one that was, by inode and
-    birth, and what a drive was made of. None where that is not known."""
+    """Identity of a target when its run was requested. `path`: the directory that it led to; `directory`: the inode and
+    birth of that directory; `blocks`: what a drive was made of. None where not known."""
 
     path: str | None = None
     directory: str | None = None
@@ -93,12 +93,14 @@ class AskedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """`target_key` is what two runs must not share; `request_digest` distinguishes a repeated request from another one.
+    """What the service recorded when it accepted a request.
 
-    `workload_version` is None where the workload came with the request. `replaced_durations` holds, of that version,
-    the durations that the request replaced, so that the version can be read off the order too. `target_path` is the
-    directory that a target of that kind led to, through whatever links, `target_directory` which one that was, by inode
-    and birth, and `target_blocks` what a device was made of when its sentence was typed.
+    `target_key` identifies what two runs must not use at the same time; `request_digest` distinguishes a repeated
+    request from another one. `workload_version` is None where the workload came with the request. `replaced_durations`
+    has the durations of that version that the request replaced, so that the version can be derived from order.json.
+    `target_path` is the directory that a directory target led to, links resolved; `target_directory` the inode and
+    birth of that directory; `target_blocks` what a device was made of when its confirmation was typed. `more_targets`
+    has the same of further targets.
     """
 
     target_key: str
@@ -117,16 +119,16 @@ class Submission:
         return detail
 
     def asked_of(self, part: str) -> AskedTarget:
-        """What the target of a part was when the run was asked for."""
+        """Identity of a part's target when the run was requested."""
         asked = (AskedTarget(self.target_path, self.target_directory, self.target_blocks), *self.more_targets)
         names = [f"part-{number}" for number in range(1, len(asked) + 1)]
         return dict(zip(names, asked, strict=True)).get(part, asked[0])
 
     @classmethod
     def from_detail(cls, detail: Mapping[str, Any], target: str) -> "Submission":
-        """Lenient: a journal that was not begun by the service has no such detail, and is keyed by its `target`.
+        """Parse the detail of a journal's first event. If the service did not begin the journal, the key is `target`.
 
-        Raises ValueError for what no service wrote.
+        Raises ValueError for a detail that no service wrote.
         """
         version, replaced = detail.get("workload_version"), detail.get("replaced_durations", {})
         if isinstance(version, int) and not 0 < version < 2**31:
@@ -145,5 +147,5 @@ class Submission:
         )
 
     def original_of(self, workload: Workload) -> Workload:
-        """The stored version that an order's workload was made from. Raises Problem when they do not fit together."""
+        """The stored version that the run's workload was made from. Raises Problem when they do not fit together."""
         return workload.with_durations(DurationOverrides.model_validate(self.replaced_durations))

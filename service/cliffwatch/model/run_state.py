@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """Where a run is on its way."""
+    """State of a run, from `queued` to `finished`."""
 
     QUEUED = "queued"
     STARTING = "starting"
@@ -26,7 +26,7 @@ MEANINGS: dict[RunState, str] = {
     RunState.REPORTING: "the load is over and the report is being made",
     RunState.FINISHED: "nothing more will happen; the verdict says how it went",
 }
-#: Of a run that is in `running` and makes no load any more: it goes before what the state means.
+#: Shown instead of the meaning of `running` when the load of a run is over.
 COOLING = "the load is over; caches are flushed and the drive comes to rest"
 
 

@@ -27,7 +27,7 @@ class ScheduleRequest(RunRequest):
     @field_validator("more_targets")
     @classmethod
     def _has_one_target(cls, value: tuple[AnyTarget, ...]) -> tuple[AnyTarget, ...]:
-        # What a drive is made of is stored when its erasure is confirmed, and that of one drive only.
+        # A confirmation to erase a drive stores what the drive is made of, and for one drive only.
         if value:
             raise ValueError("a schedule's run has one target; make a schedule for each, or leave them out")
         return value
@@ -35,7 +35,7 @@ class ScheduleRequest(RunRequest):
     @field_validator("drives")
     @classmethod
     def _watches_its_target(cls, value: Drives | None) -> Drives | None:
-        # What a schedule keeps of its run has no place for them.
+        # A stored schedule has no field for them.
         if value is not None:
             raise ValueError("a schedule's run watches the drives below its target; leave them out")
         return value
@@ -46,7 +46,7 @@ class ScheduleRequest(RunRequest):
 
 
 class ScheduleChange(Strict):
-    """What to change of a schedule; what is left out or null stays."""
+    """Changes of a schedule; fields that are left out or null stay."""
 
     name: ScheduleName | None = None
     workload: WorkloadChoice | None = None

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Scope(IntEnum):
-    """Each scope includes the ones before it."""
+    """Scope of an API token; each scope includes the ones before it."""
 
     READ = 1
     OPERATE = 2

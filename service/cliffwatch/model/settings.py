@@ -18,7 +18,7 @@ Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
 class Settings(BaseSettings):
-    """Where the service keeps things and where it listens. Paths are made absolute."""
+    """Settings of the service: directories, database, addresses, ports, retention. Paths are made absolute."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, validate_default=False)
 
@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     database_url: str = ""
     listen_host: str = "127.0.0.1"
     listen_port: Annotated[int, Field(ge=0, le=65_535)] = 9899
-    #: Where people reach the pages, as a proxy offers them; the address that the service listens on unless set.
+    #: URL at which users reach the pages, such as a proxy's; the address that the service listens on unless set.
     public_url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = ""
     #: How late a schedule may still fire: the machine was busy or slept, the service was not down.
     misfire_grace: Annotated[Duration, Field(ge=1, le=86_400)] = 60.0
@@ -37,9 +37,9 @@ class Settings(BaseSettings):
     #: Whether `cliffwatch up` starts Prometheus, Alertmanager and the exporters too.
     watchers: bool = True
     prometheus_port: Port = 9890
-    #: The Prometheus to ask about runs and drives: the local one unless set; set to nothing, none is asked.
+    #: URL of the Prometheus server to query about runs and drives: the local one unless set; empty for none.
     prometheus_url: str | None = None
-    #: YAML file of further ones, by name: telemetry/address.py.
+    #: YAML file of further Prometheus servers, by name: telemetry/address.py.
     prometheus_servers: Path | None = None
     node_exporter_port: Port = 9891
     ebpf_exporter_port: Port = 9892
@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     @field_validator("retention", "prometheus_servers", mode="before")
     @classmethod
     def _nothing_is_none(cls, value: object) -> object:
-        # As an environment says it that hands on what is not set.
+        # An environment that passes on unset variables has them empty.
         return None if value == "" else value
 
     @field_validator("database_url")
@@ -96,7 +96,7 @@ class Settings(BaseSettings):
 
 
 def read_settings(**given: object) -> Settings:
-    """Settings from the environment, with `given` before it. Raises Problem(bad_request) naming the variables."""
+    """Settings from the environment; `given` overrides it. Raises Problem(bad_request) naming the variables."""
     try:
         return Settings(**given)  # type: ignore[arg-type]  # pydantic checks what the environment gives too
     except ValidationError as error:
@@ -105,5 +105,5 @@ def read_settings(**given: object) -> Settings:
 
 
 def environment_of_children() -> dict[str, str]:
-    """The environment without the service's settings: they may hold secrets that are no business of other programs'."""
+    """Environment for child processes: without the service's settings, which may hold secrets."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}

@@ -1,4 +1,4 @@
 """Steady-state rule of SNIA's performance test specification: its number of rounds, for checks of workloads."""
 
-#: So many rounds in a row are compared.
+#: Number of rounds in a row that are compared.
 ROUNDS = 5

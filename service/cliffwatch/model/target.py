@@ -13,7 +13,7 @@ from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.model.address import address
 from cliffwatch.model.document import Name, Strict
 
-#: What the kernel takes.
+#: Longest path that the kernel takes.
 _PATH_LIMIT = 4096
 
 
@@ -86,11 +86,11 @@ _TEXTS = TypeAdapter(Annotated[list[str], Field(min_length=1)])
 
 
 def bootstrap_servers_of(target: AnyTarget) -> tuple[str, ...]:
-    """Where a target's brokers are found; none for a target without brokers."""
+    """Bootstrap servers of a target's brokers; none for a target without brokers."""
     return tuple(target.bootstrap_servers) if isinstance(target, BrokerTarget) else ()
 
 
-#: Kinds of target whose bytes cannot be held against a drive's.
+#: Kinds of target whose bytes cannot be compared with a drive's.
 WITHOUT_DRIVE = frozenset({"synthetic", "broker"})
 
 
@@ -127,7 +127,7 @@ def targets_text(targets: Iterable[AnyTarget]) -> str:
 
 
 def parse_targets(text: str) -> tuple[AnyTarget, ...]:
-    """What `targets_text` made. Raises Problem(bad_request)."""
+    """Targets from a text that `targets_text` made. Raises Problem(bad_request)."""
     if not text.startswith("["):
         return (parse_target(text),)
     try:
@@ -138,7 +138,7 @@ def parse_targets(text: str) -> tuple[AnyTarget, ...]:
 
 
 def shown_targets(targets: Iterable[AnyTarget]) -> str:
-    """Targets for people."""
+    """Targets as text for people, joined with a plus sign."""
     return " + ".join(map(str, targets))
 
 
@@ -154,7 +154,7 @@ TARGET_FORMS = {
 }
 
 
-#: Fields of a target as people who type them know them.
+#: Names of a target's fields for users, with the option that sets each.
 _FIELD_WORDS = {
     "target": "target",
     "target.bootstrap_servers": "brokers (--target broker:HOST:PORT)",
@@ -165,5 +165,5 @@ _FIELD_WORDS = {
 
 
 def field_words(field: str) -> str:
-    """A field of an order in words, with the option that sets it; any other field as it is."""
+    """A field of a target in words, with the option that sets it; any other field as it is."""
     return _FIELD_WORDS.get(field, field)

@@ -1,4 +1,4 @@
-"""When the load begins and ends, and which phase a moment belongs to. Pure functions of times in seconds."""
+"""Timeline of a load: its start, its end, and the phase of a moment. Pure functions of times in seconds."""
 
 import math
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from cliffwatch.model.phase import LOAD_PHASES, Phase
 from cliffwatch.model.workload import Phases
 
-#: An engine is started so long before its first window, so that it is ready when the time comes.
+#: How long before its first window an engine is started, so that it is ready in time.
 _START_LEAD_SECONDS = 0.5
 #: How long it may take to check that a drive is not in use.
 _LOOK_SECONDS = 1.0
 
 
 def lead_seconds(is_device: bool) -> float:
-    """How long before its first window the start of an engine is begun with."""
+    """Seconds from when an engine's start begins to its first window; more for a device, which is checked first."""
     return _START_LEAD_SECONDS + (_LOOK_SECONDS if is_device else 0.0)
 
 
@@ -24,10 +24,10 @@ def grid_line_at_or_after(moment: float, window_seconds: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The planned course of a run's load. The load lasts a whole number of windows.
+    """Planned start, end and phases of a run's load. The load lasts a whole number of windows.
 
-    `steady_at` is when a warm-up that waits for the drive's steady state ended, None while it has not. The soak then
-    lasts longer by what the warm-up was shorter, since the engine was given its end.
+    `steady_at` is when a warm-up that waits for the drive's steady state ended, None while it has not. The time by
+    which that warm-up was shorter is added to the soak, since the engine's end is fixed.
     """
 
     load_start: float
@@ -37,13 +37,13 @@ class Timeline:
 
     @classmethod
     def plan(cls, earliest: float, phases: Phases, window_seconds: float) -> "Timeline":
-        """The load begins on the first grid line at or after `earliest`."""
+        """Plan a load that begins on the first grid line at or after `earliest`."""
         start = grid_line_at_or_after(earliest, window_seconds)
         windows = math.ceil(phases.load_seconds / window_seconds - 1e-6)
         return cls(start, round(start + windows * window_seconds, 6), phases)
 
     def moved_by(self, seconds: float) -> "Timeline":
-        """The same course, so much later; only of a load that has not begun."""
+        """The same timeline, later by `seconds`; only for a load that has not begun."""
         return Timeline(round(self.load_start + seconds, 6), round(self.load_stop + seconds, 6), self.phases)
 
     def bounds(self) -> list[tuple[Phase, float, float]]:

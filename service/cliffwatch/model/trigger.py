@@ -1,8 +1,9 @@
 """When a schedule is due: cron in a time zone, an interval, or one date.
 
-Cron is read as crontab(5) reads it. A time that a change of clocks leaves out comes at the moment at which it would
-have come without the change; a time that comes twice counts once, unless the hours are `*`. Day of month and day of
-week cannot both be restricted, because programs disagree on what that means.
+Cron expressions are read as in crontab(5). A local time that a DST change skips fires at the moment at which it would
+have come without the change; a local time that comes twice fires once. With `*` for the hours, skipped times do not
+fire, and repeated times fire twice. Day of month and day of week cannot both be restricted, because programs disagree
+on what that means.
 """
 
 import re
@@ -35,15 +36,15 @@ from cliffwatch.model.document import Strict
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FIELDS = ("minute", "hour", "day", "month", "day_of_week")
 _RANGES = {"minute": (0, 59), "hour": (0, 23), "day": (1, 31), "month": (1, 12), "day_of_week": ("sun", "sat")}
-#: What crontab(5) knows, so that none of APScheduler's own words gets in.
+#: Syntax of crontab(5), so that APScheduler's own extensions are refused.
 _NUMBERS = re.compile(r"[0-9*,/-]+")
 _NAMES = re.compile(r"(?:[0-9*,/-]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)+")
 _PATTERNS = (_NUMBERS, _NUMBERS, _NUMBERS, _NAMES, _NAMES)
 _EXPRESSION_LIMIT = 500
-#: Nothing fires before or after: what is outside can be written, but not carried by clocks and time zones.
+#: Range of fire times: times outside can be written, but clocks and time zones cannot represent them.
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
-#: Clocks are put forward or back by less than this.
+#: A DST change moves the clock by less than this.
 _CHANGE = timedelta(hours=3)
 
 
@@ -83,7 +84,7 @@ class CronSpecification(Strict):
         return self
 
     def trigger(self) -> BaseTrigger:
-        """Raises ValueError with what would be right."""
+        """Trigger of the expression. Raises ValueError that says what would be right."""
         fields = self.expression.lower().split()
         understood = [pattern.fullmatch(field) for pattern, field in zip(_PATTERNS, fields, strict=False)]
         if len(fields) != len(_FIELDS) or not all(understood):
@@ -101,7 +102,7 @@ class CronSpecification(Strict):
         return _LocalTimes(values, zone, has_all_hours=fields[1].startswith("*"))
 
     def _check_field(self, name: str, value: str) -> None:
-        """Raises ValueError with the field, as APScheduler alone would not, and with what may stand in it."""
+        """Check one field. Raises ValueError that names the field, as APScheduler's does not, and its range."""
         try:
             CronTrigger(**{name: value}, timezone=UTC)
         except ValueError as error:
@@ -113,7 +114,7 @@ class CronSpecification(Strict):
 
 
 class IntervalSpecification(Strict):
-    """Every so often, counted from `start_at` (when the schedule was made, unless given)."""
+    """A fixed interval, counted from `start_at` (when the schedule was made, unless given)."""
 
     kind: Literal["interval"]
     every: Annotated[Duration, Field(ge=1, le=366 * 86_400)]
@@ -124,7 +125,7 @@ class IntervalSpecification(Strict):
 
 
 class DateSpecification(Strict):
-    """Once."""
+    """A single time: the schedule fires once."""
 
     kind: Literal["date"]
     at: Moment
@@ -142,12 +143,12 @@ _SPECIFICATION: TypeAdapter[CronSpecification | IntervalSpecification | DateSpec
 
 
 class _LocalTimes(BaseTrigger):  # type: ignore[misc]  # APScheduler is untyped
-    """Cron by the clock on the wall. APScheduler says which times of it match; when each of them is, is said here, for
-    where clocks change it skips whole days (its issue 1059) and gives times that match nothing."""
+    """Cron trigger in local time. APScheduler finds the local times that match; this class finds the moment of each,
+    because at DST changes APScheduler skips whole days (its issue 1059) and returns times that match nothing."""
 
     def __init__(self, fields: dict[str, str], zone: ZoneInfo, *, has_all_hours: bool) -> None:
-        """`has_all_hours`: what is left out is, and what comes twice counts twice. Raises ValueError for the fields."""
-        # UTC stands for the wall's clock, in which no time is left out and none comes twice.
+        """`has_all_hours`: skipped times do not fire, repeated times fire twice. Raises ValueError for the fields."""
+        # UTC stands in for local time: in it, no time is skipped and none comes twice.
         self._wall = CronTrigger(**fields, timezone=UTC, end_date=LATEST + timedelta(days=1))
         self._zone = zone
         self._has_all_hours = has_all_hours
@@ -155,11 +156,11 @@ class _LocalTimes(BaseTrigger):  # type: ignore[misc]  # APScheduler is untyped
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         earliest = now.astimezone(UTC)
         if previous_fire_time is not None:
-            # Two zones' times are compared in UTC: a time that comes twice equals none of another zone (PEP 495).
+            # Times of two zones are compared in UTC: a repeated time never equals one of another zone (PEP 495).
             previous = previous_fire_time.astimezone(UTC)
             earliest = previous + timedelta(microseconds=1) if previous <= earliest else earliest
         wall = earliest.astimezone(self._zone).replace(tzinfo=UTC)
-        # Times that come twice come in another order than on the wall.
+        # Where times are repeated, local times are not in order.
         margin = _CHANGE if self._changes_about(earliest) else timedelta(0)
         found: datetime | None = None
         time = self._wall.get_next_fire_time(None, wall - margin)
@@ -176,26 +177,26 @@ class _LocalTimes(BaseTrigger):  # type: ignore[misc]  # APScheduler is untyped
         return len(offsets) > 1
 
     def _moments(self, wall: datetime) -> list[datetime]:
-        """When the clock on the wall shows this time, in UTC. Of a time that is left out: when it would have come."""
+        """Moments of a local time, in UTC. If it is skipped: when it would have come; none with `has_all_hours`."""
         local = [wall.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1)]
         first, second = (each.astimezone(UTC) for each in local)
         if first == second or not self._has_all_hours:
             return [first]
-        # A time that is left out is another one when it is read back.
+        # A skipped time changes when it is converted to UTC and back.
         shown = first.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
         return [first, second] if shown == wall else []
 
 
 @cache
 def _time_zones() -> frozenset[str]:
-    # These two are what a machine has set, and what it has when nothing was.
+    # These two are no IANA zones: the zone that the machine has set, and that of a machine without one.
     return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
 def parse_trigger(
     document: dict[str, Any],
 ) -> CronSpecification | IntervalSpecification | DateSpecification:
-    """Raises Problem(schedule_invalid) that names every field at fault."""
+    """Parse a trigger document. Raises Problem(schedule_invalid) that names every field at fault."""
     try:
         return _SPECIFICATION.validate_python(document)
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """Records that an engine prints, line by line: windows, events and its end.
 
-Engines print one JSON object per line on stdout (the engine contract in ARCHITECTURE.md). Adapters for programs that
-speak otherwise produce the same records.
+Engines print one JSON object per line on stdout (the engine contract in ARCHITECTURE.md). Adapters for programs with
+another output format produce the same records.
 """
 
 import json
@@ -14,20 +14,20 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from cliffwatch.base.clock import LAST_MOMENT
 from cliffwatch.base.histogram import Histogram
 
-#: How late or early a bound may be (relative to the window) and still be taken for the grid line it is nearest to.
+#: How late or early a bound may be (relative to the window) and still count as the nearest grid line.
 ALIGNMENT_TOLERANCE = 0.5
-#: Names of a run in all its windows. Engines have some ten latencies; counters and gauges come by drive, too.
+#: Most names of each kind in a run's windows. Engines have some ten latencies; counters and gauges exist per drive.
 NAMES_LIMITS = {"latency": 64, "counters": 2000, "gauges": 2000}
 _NAME_LENGTH = 200
 #: The gauge that distinguishes a stall from a load that has nothing to do.
 OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
-#: Gauges of drives of other hosts: how old their scrapes were at the window's end, and how far apart the two that its
-#: counters lie between.
+#: Gauges of drives of other hosts: age of their scrapes at the window's end, and time between the two scrapes whose
+#: difference its counters are.
 DRIVES_AGE, DRIVES_SPAN = "drives_age_seconds", "drives_span_seconds"
-#: Gauges by which an engine says how many operations a second it is to make; the first that is there.
+#: Gauges with the operations a second that an engine is to make; the first that exists is used.
 _REQUESTED = ("requested_operations_per_second", "target_rate")
-#: The event by which a run's first engine says on which line of the grid its load began (`start`): when it was not
-#: ready for the planned one, or when it begins within its first window, which is then short for that reason.
+#: Event of a run's first engine with the grid line on which its load began (`start`): reported when it was not ready
+#: for the planned line, or when it begins within its first window, which is then short for that reason.
 BEGUN = "begun"
 
 
@@ -57,7 +57,7 @@ class EngineEvent:
 
 @dataclass(frozen=True, slots=True)
 class EngineEnd:
-    """The engine's last word: `completed`, or `failed` with a message. `restart` false: another would fail likewise."""
+    """Final record of an engine: `completed`, or `failed` with a message. `restart` false: another would fail, too."""
 
     status: Literal["completed", "failed"]
     message: str = ""
@@ -71,10 +71,10 @@ class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
-#: What a journal can hold and give back.
+#: Ranges that a journal can store and return.
 _Moment = Annotated[float, Field(ge=0, le=LAST_MOMENT)]
 _Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
-#: Without control characters, which a journal gives back as U+FFFD.
+#: Names without control characters, which a journal returns as U+FFFD.
 _Name = Annotated[str, Field(max_length=_NAME_LENGTH, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
@@ -97,7 +97,7 @@ class _WindowLine(_Line):
 
 
 def requested_rate(gauges: Mapping[str, float]) -> float | None:
-    """Operations a second that the workload asked for in a window; None where it asks for none."""
+    """Target rate in a window, in operations per second; None without one."""
     return next((gauges[name] for name in _REQUESTED if name in gauges), None)
 
 
@@ -105,13 +105,13 @@ _NEVER_NEGATIVE = frozenset({"measured_seconds", "schedule_debt_seconds", OLDEST
 
 
 def is_count(value: object) -> bool:
-    """Whether an interval can have so many of something: what a journal can hold and give back."""
+    """Whether a value can be a counter of an interval: a count that a journal can store and return."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def is_level(name: str, value: object) -> bool:
-    """Whether a gauge of this name can be at this value. What one clock is ahead of another is negative where it is
-    behind; the times that a verdict is made of are not."""
+    """Whether a gauge of this name can have this value. Gauges may be negative, such as one clock's lead over another;
+    the times that the verdict needs may not."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -(2.0**63) <= value <= 2.0**63:
         return False
     return value >= 0 or name not in _NEVER_NEGATIVE
@@ -137,11 +137,11 @@ _LINE: TypeAdapter[_WindowLine | _EventLine | _EndLine] = TypeAdapter(
 
 
 class EngineLineError(ValueError):
-    """An engine printed a line that is not of the contract; the message says where it differs."""
+    """An engine printed a line that breaks the contract; the message says where."""
 
 
 def parse_engine_line(line: str | bytes) -> EngineRecord:
-    """One line of an engine's stdout. Raises EngineLineError."""
+    """Parse one line of an engine's stdout. Raises EngineLineError."""
     try:
         record = _LINE.validate_json(line)
     except ValidationError as error:

@@ -18,7 +18,7 @@ DAY_SECONDS = 86_400.0
 
 
 class Steady(Strict):
-    """How long the warm-up goes on at most until the drive is steady, and how long a round of SNIA's rule is."""
+    """Longest time that the warm-up waits for the drive's steady state, and length of a round of SNIA's rule."""
 
     maximum: Annotated[Duration, Field(gt=0, le=7 * DAY_SECONDS)]
     round: Annotated[Duration, Field(ge=1, le=DAY_SECONDS)] = 60.0
@@ -44,16 +44,16 @@ class Phases(Strict):
 
     @property
     def load_seconds(self) -> float:
-        """How long the engine makes load."""
+        """Seconds for which the engine makes load."""
         return self.longest_warm_up + self.baseline + self.soak
 
     @property
     def longest_warm_up(self) -> float:
-        """How long the warm-up lasts when the drive does not become steady before."""
+        """Seconds of the warm-up if the drive does not become steady before its end."""
         return self.warm_up + (self.steady.maximum if self.steady else 0.0)
 
 
-#: Jobs of the stack itself; their series mean what our rules take them for.
+#: Prometheus jobs of Cliffwatch itself: its rules use their series, so no workload may have a job of such a name.
 OWN_JOBS = frozenset({"alertmanager", "drive", "ebpf", "node", "prometheus", "workload"})
 OWN_JOB_PREFIX = "cliffwatch"
 SCRAPE_TARGETS_LIMIT = 50
@@ -86,7 +86,7 @@ class ScrapeTargets(Strict):
 
 
 class Workload(Strict):
-    """What to do. `load` belongs to the engine, which validates it (see cliffwatch.engines)."""
+    """Workload: engine, load, phases and limits. `load` is validated by the engine (see cliffwatch.engines)."""
 
     version: Literal[1]
     name: Name
@@ -182,7 +182,7 @@ def parse_workload(text: str) -> Workload:
 
 
 def workload_document(text: str) -> dict[str, Any]:
-    """What YAML holds, unchecked. Raises Problem(workload_invalid) where that is no mapping."""
+    """Parse YAML into a document, unchecked. Raises Problem(workload_invalid) where it is not a mapping."""
     try:
         document = load_yaml(text)
     except yaml.YAMLError as error:

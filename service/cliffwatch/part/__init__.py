@@ -1,1 +1,1 @@
-"""A part of a run: one engine on one target of one machine, behind lines of JSON. `lines` is the interface."""
+"""Part of a run: a process that runs one engine on one target of one machine, controlled by lines of JSON (`lines`)."""

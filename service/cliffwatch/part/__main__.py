@@ -1,4 +1,4 @@
-"""`python -m cliffwatch.part`: one part of a run, as the lines on stdin ask for it."""
+"""`python -m cliffwatch.part`: one part of a run, which executes the commands on its stdin."""
 
 import os
 import sys
@@ -9,13 +9,13 @@ from cliffwatch.part.lines import Order
 from cliffwatch.part.outbox import VIRTUAL_LIMIT_BYTES, Outbox
 from cliffwatch.part.serve import serve
 
-#: Exit status when the coordinator is gone before it asked for the end.
+#: Exit status when the coordinator is gone before it sent `Close`.
 ABANDONED = 1
 
 
 def main() -> int:
     keep_private()
-    # Nothing but lines may come out of here, whatever a library prints.
+    # Only the part's lines go to stdout; whatever a library prints goes to stderr.
     lines_out = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     inbox, outbox = Inbox(sys.stdin.fileno()), Outbox(lines_out)

@@ -1,7 +1,7 @@
-"""One child process whose output is read as records: started, read, asked to stop, killed.
+"""Child process whose output is parsed into records: start it, read it, request a stop, kill it.
 
-It dies with the process that started it (PR_SET_PDEATHSIG): a coordinator that is killed takes its part along, and that
-its engine, so nothing goes on writing to a drive. An engine's standard error is kept in engine.log, up to a limit.
+It dies with the process that started it (PR_SET_PDEATHSIG): when a coordinator is killed, its part dies, and then the
+part's engine, so nothing keeps writing to a drive. An engine's standard error is kept in engine.log, up to a limit.
 """
 
 import os
@@ -23,15 +23,15 @@ from cliffwatch.base.regular_files import open_regular
 from cliffwatch.engines.contract import Launch
 from cliffwatch.model.window import EngineEnd
 
-#: So much of what an engine wrote to standard error goes into a failure's message.
+#: How much of the end of an engine's standard error goes into a failure's message.
 _LAST_LINES, _LAST_CHARACTERS = 3, 500
 
-#: So long after it was killed, a process that is still there is left: the kernel does not let it go.
+#: How long a killed process is waited for; one that is still there is abandoned, since it hangs in the kernel.
 LEAVE_SECONDS = 5.0
 
 _LOG_LIMIT_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 16
-#: How long an engine's output is read once the engine is gone, where something else has it open.
+#: How long an engine's output is read after the engine has ended, if another process still has it open.
 _OUTPUT_PATIENCE_SECONDS = 5.0
 
 
@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 class Reader(Protocol[R]):
-    """Makes records of what a process prints."""
+    """Parser of a process's output into records."""
 
     def feed(self, chunk: bytes, received_at: float) -> list[R]:
         """Records completed by `chunk`; `received_at` is on the run's time line."""
@@ -64,7 +64,7 @@ class ChildProcess(Generic[R]):
     def __init__(
         self, launch: Launch, reader: Reader[R], log: Path | None, wake: Wake, *, takes_input: bool = False
     ) -> None:
-        """`log` gets its standard error, which goes to this process's own where that is None.
+        """Start the process. `log`: file for its standard error; with None it shares this process's.
 
         Raises Problem(component_missing).
         """
@@ -111,12 +111,12 @@ class ChildProcess(Generic[R]):
         self._selector.close()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
-                # What was not taken of its input is not wanted any more.
+                # Input that the process has not read is dropped.
                 with suppress(BrokenPipeError):
                     pipe.close()
 
     def poll(self, timeout_seconds: float, now: Callable[[], float]) -> list[R]:
-        """Records that arrived within the time. Returns early when there are some, or when it is woken."""
+        """Records that arrive within `timeout_seconds`. Returns early on any output, or when woken by `wake`."""
         records: list[R] = []
         for key, _ in self._selector.select(timeout_seconds):
             if key.fd == self._stdout:
@@ -135,9 +135,9 @@ class ChildProcess(Generic[R]):
 
     @property
     def is_finished(self) -> bool:
-        """True when all output was read and the process is gone, or left.
+        """Whether the process has ended and all its output was read, or it was abandoned.
 
-        What it started may have its output open for as long as it likes, and is not waited for.
+        Other processes that still have its output open are waited for only briefly.
         """
         if self._is_left:
             return True
@@ -148,7 +148,7 @@ class ChildProcess(Generic[R]):
         return not self._open or now - self._gone_at > _OUTPUT_PATIENCE_SECONDS
 
     def leave(self) -> bool:
-        """Stop waiting for a process that was killed; says whether it is still there."""
+        """Stop waiting for a process that was killed; returns whether it is still there."""
         self._is_left = self._process.poll() is None
         return self._is_left
 
@@ -160,11 +160,11 @@ class ChildProcess(Generic[R]):
 
     @property
     def error_text(self) -> str:
-        """The end of what the engine wrote to standard error."""
+        """The end of the engine's standard error, as text."""
         return self._log_tail.decode("utf-8", "replace").strip()
 
     def send(self, line: bytes) -> None:
-        """Write to its standard input, unless the process is gone."""
+        """Write a line to the process's standard input, unless it is gone."""
         assert self._process.stdin is not None, "started with takes_input"
         with suppress(BrokenPipeError):
             self._process.stdin.write(line)
@@ -201,7 +201,7 @@ class ChildProcess(Generic[R]):
                 if room > 0:
                     log.write(chunk[:room])
         except OSError as error:
-            # What the engine said last is in memory, and a disk that is full ends no run.
+            # The last output is in memory, and a full disk must not end the run.
             if not durable.is_full(error):
                 raise
 
@@ -210,7 +210,7 @@ def failure_text(end: EngineEnd | None, error_text: str, status: int) -> str:
     """Message of an engine's failure: from its `end` record, and from standard error where that has more."""
     errors = "; ".join(line.strip() for line in error_text.splitlines()[-_LAST_LINES:] if line.strip())
     said = end.message if end is not None else ""
-    # The engines of our own write the same there as they say at their end, behind their name.
+    # This project's engines write the message of their `end` to standard error too, after their name.
     if errors and errors not in said and not (said and errors.endswith(said)):
         said = f"{said}; it wrote: {errors[-_LAST_CHARACTERS:]}" if said else errors[-_LAST_CHARACTERS:]
     return said or status_text(status)

@@ -1,4 +1,4 @@
-"""Shared state of a part's steps: order, engine, run clock, lines to the coordinator."""
+"""Shared state of a part's steps: `Order` command, engine, run clock, lines to the coordinator."""
 
 import time
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from cliffwatch.model.workload import Workload
 from cliffwatch.part.lines import Command, EngineAt, Happened, LeftProcess, Order, Record, record_line
 
 POLL_SECONDS = 0.25
-#: How often a part that waits for room on its disk looks for some.
+#: Pause between two attempts to write while the part's disk is full.
 FULL_DISK_PAUSE_SECONDS = 1.0
 
 
 class Commands(Protocol):
-    """Where a part's commands come from, as an `Inbox`."""
+    """Source of a part's commands, such as an `Inbox`."""
 
     def fileno(self) -> int: ...
 
@@ -49,10 +49,10 @@ class PartClock:
 
 
 class PartContext:
-    """One part of one run."""
+    """Context of one part of one run."""
 
     def __init__(self, order: Order, inbox: Commands, lines: Lines) -> None:
-        """Raises Problem for a workload whose engine is not known, or does not know its load."""
+        """Raises Problem when the workload's engine is unknown, or does not accept its `load`."""
         self.order = order
         self.workload: Workload = order.run.workload
         self.directory: Path = order.directory
@@ -77,7 +77,7 @@ class PartContext:
         self.emit(Happened(self.run_clock.now(), type_, name, detail))
 
     def follow(self, process: ProcessIdentity | None, start: float | None = None) -> None:
-        """Report which process the part waits for now."""
+        """Report the process that the part waits for now. `start`: of an engine's first window."""
         self.emit(EngineAt(process, start))
 
     def leave(self, process: ProcessIdentity) -> None:
@@ -87,7 +87,7 @@ class PartContext:
         self.record_event(EventType.ENGINE, "cannot_end", pid=process.pid, what=process.waits_in())
 
     def hung(self) -> list[ProcessIdentity]:
-        """Abandoned processes that are still alive: what they wait for blocks other processes, too."""
+        """Abandoned processes that are still alive: the drive that blocks them would block other processes, too."""
         return [process for process in self._left if process.is_alive()]
 
     def wait(self, seconds: float) -> None:
@@ -98,22 +98,22 @@ class PartContext:
             self.inbox.wait(max(0.0, seconds))
 
     def pause(self, seconds: float) -> bool:
-        """Wait on the run's clock until so much later, or until a stop; says whether one came."""
+        """Wait for `seconds` on the run's clock, or until a stop; returns whether a stop came."""
         end = self.run_clock.now() + seconds
         while not self.inbox.is_stopped() and self.run_clock.now() < end - 1e-6:
             self.wait(min(POLL_SECONDS, end - self.run_clock.now()))
         return self.inbox.is_stopped()
 
     def advance_virtual(self, moment: float) -> None:
-        """Advance the virtual clock to a window's end; nothing in real time."""
+        """Advance the virtual clock to `moment`; does nothing in real time."""
         if isinstance(self._clock, VirtualClock):
             self._clock.advance_to(moment)
 
 
 def own_cost() -> tuple[float, int]:
-    """CPU seconds of this process so far, and the most memory that it had resident, in bytes.
+    """CPU seconds of this process so far, and its peak resident memory in bytes.
 
-    getrusage would count the memory of the process that started it.
+    The peak is read from /proc, because getrusage would count the memory of the process that started this one.
     """
     status = Path("/proc/self/status").read_text()
     peak = int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) * 1024

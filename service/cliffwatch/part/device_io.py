@@ -15,8 +15,8 @@ from cliffwatch.part.interval import Interval
 class DeviceIo:
     """Traffic of a set of drives, interval by interval.
 
-    Nothing is said where there are no drives, where one is gone, or where none has counted anything since it appeared,
-    which is how the kernel shows that it counts elsewhere.
+    An interval is empty when there are no drives, when one of them is gone, or when all their counters have been zero
+    since they appeared, which shows that the kernel counts their I/O elsewhere.
     """
 
     def __init__(self, major_minors: Sequence[str], clock: Clock | None = None) -> None:
@@ -52,9 +52,10 @@ class DeviceIo:
 def interval_of(
     moved: Mapping[str, DeviceCounters], seconds: Mapping[str, float], *, is_whole: bool = True
 ) -> Interval:
-    """Counters and gauges of drives that counted `moved` in so many `seconds`, each by its major:minor; at least one.
+    """Counters and gauges of an interval. `moved`: what each drive counted, and `seconds`: in which time; by
+    major:minor, for at least one drive.
 
-    Unless it `is_whole`, drives are missing of which nothing is known, and there are no totals.
+    `is_whole`: no drive is missing. Otherwise there are no totals.
     """
     interval = Interval()
     if is_whole:

@@ -1,7 +1,7 @@
-"""End a process of the run: request it, then kill, then stop waiting for it.
+"""End a process of the run: send its stop signal, then kill it, then stop waiting for it.
 
-A process that waits in the kernel for a drive which does not answer ends when that answers, and not before: SIGKILL
-does not reach it. The run ends without it, names it, and touches the target no more.
+SIGKILL does not end a process that waits in the kernel for a drive: it ends only when the drive answers. The run ends
+without that process, records it, and does not access the target any more.
 """
 
 import signal
@@ -14,12 +14,12 @@ from cliffwatch.part.context import PartContext
 
 
 class Ending:
-    """End of one process, once it is requested."""
+    """End of one process: sends each signal when it is due."""
 
     def __init__(
         self, context: PartContext, process: ChildProcess[Any], stop_signal: signal.Signals, grace_seconds: float
     ) -> None:
-        """`grace_seconds`, on the run's clock, is what the process has to end by itself."""
+        """`grace_seconds`: time that the process has to end after the stop signal, on the run's clock."""
         self._context = context
         self._process = process
         self._stop_signal = stop_signal
@@ -28,7 +28,7 @@ class Ending:
         self._killed_at: float | None = None
 
     def look(self, is_wanted: bool) -> None:
-        """Send the signal that is due. To be called several times a second, until the process is finished."""
+        """Send the signal that is due, once the end `is_wanted`. Call several times a second until the end."""
         now = self._context.run_clock.now()
         if self._asked_at is None:
             if is_wanted:

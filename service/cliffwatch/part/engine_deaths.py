@@ -1,4 +1,4 @@
-"""Restart policy for engines that die in a row: pause before the next one, and the message when there is none."""
+"""Restart policy for engines that die in a row: pause before the next one, and message when no other is started."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 
 @dataclass(slots=True)
 class EngineDeaths:
-    """Deaths in a row, from that of the engine that last measured anything: the first one's message is the cause, and
-    what the others met may be its consequence, as a file system that is read-only after an error of its drive."""
+    """Deaths in a row, counted from the engine that last measured anything. The first message is the cause; later ones
+    may be its consequences, such as a file system that became read-only after a drive error."""
 
     in_a_row: int = 0
     first: str = ""

@@ -5,25 +5,25 @@ from collections.abc import Mapping
 
 from cliffwatch.base.finite_json import json_text
 
-#: Of one name in one span.
+#: Most events of one name in one span.
 EVENTS_LIMIT = 100
-#: Of all names together, unless it is the first of its name.
+#: Most events of all names together in one span; the first event of a name may exceed this.
 TOTAL_LIMIT = 500
-#: So many names are distinguished in one span.
+#: Most names that are distinguished in one span.
 NAMES_LIMIT = 100
-#: What is held back of others.
+#: Name under which suppressed events of further names are counted.
 OTHERS = "others"
-#: The longest detail that goes into the journal, as JSON. An account of 1,000 partitions with long names, on which the
-#: verdict of a run at brokers rests, takes half of it.
+#: Longest detail that goes into the journal, as JSON. An account of 1,000 partitions with long names, which the verdict
+#: of a run on brokers needs, takes half of it.
 DETAIL_LIMIT_BYTES = 1024**2
-#: … and all details of one span.
+#: Most bytes of details in one span, all events together.
 SPAN_LIMIT_BYTES = 4 * DETAIL_LIMIT_BYTES
 #: How long a span is, in seconds.
 SPAN_SECONDS = 60.0
 
 
 class EventLimit:
-    """Rate limit on events, by number and size in a span of time; those above it are counted by name until recorded."""
+    """Rate limit on events, by number and size in a span of time; suppressed events are counted by name."""
 
     def __init__(self) -> None:
         self._since = float("-inf")
@@ -56,7 +56,7 @@ class EventLimit:
         return self.finish(now)
 
     def finish(self, now: float) -> dict[str, int]:
-        """End the present span: number of its suppressed events, as `look`."""
+        """End the present span; returns the number of its suppressed events by name, as `look` does."""
         recorded = dict(self._held_back)
         self._since, self._passed, self._passed_bytes, self._held_back = now, Counter(), 0, Counter()
         return recorded

@@ -9,10 +9,10 @@
     target           kind, key (its physical drives), path
     file_system      mount point, type, options, source; null for a device or no drive
     device           the block device below the file system or under test, with its members; null when there are several
-    drives           the drives at the bottom of it, all that the kernel says of each
-    engine           how the engine does here what it could do otherwise, such as `io` of the storage engine
+    drives           the physical drives below it, with all that the kernel reports of each
+    engine           the methods that the engine chose on this machine, such as `io` of the storage engine
     versions         cliffwatch, Python and what the engine runs
-    warnings         what to mind when the result is read
+    warnings         sentences to consider when the result is read
 
 No host name, address or user name is in it, so that a report can be shown to others.
 """
@@ -44,7 +44,7 @@ _DIRTY_PAGES = (
 def collect_facts(
     examination: Examination, engine: EngineFacts, *, sys: Path = SYS, proc: Path = PROC
 ) -> dict[str, Any]:
-    """Everything above as a JSON document, in that order; null where the machine does not say."""
+    """Collect facts.json: the keys listed at the top of this module, in that order; null where not available."""
     examined = examination.drives[0] if examination.is_device else None
     volume = examination.volume
     device = volume.device if volume else examined
@@ -74,12 +74,12 @@ def collect_facts(
 
 
 def memory_bytes(proc: Path = PROC) -> int | None:
-    """The machine's memory."""
+    """Total memory of the machine, in bytes; None if the kernel does not report it."""
     return _memory_row("MemTotal", proc)
 
 
 def available_memory_bytes(proc: Path = PROC) -> int | None:
-    """Memory that is available without swapping."""
+    """Memory that is available without swapping, in bytes; None if the kernel does not report it."""
     return _memory_row("MemAvailable", proc)
 
 
@@ -127,7 +127,7 @@ def _processor_model(proc: Path) -> str | None:
 
 
 def _cgroup(proc: Path) -> dict[str, Any]:
-    """Controllers by the version that has them; null where version 2 is not mounted. Many machines have both."""
+    """Control group controllers by cgroup version; null if version 2 is not mounted. Many machines have both."""
     unified = [mount.mount_point for mount in read_mounts(proc) if mount.file_system == "cgroup2"]
     controllers = read_text(unified[0] / "cgroup.controllers") if unified else None
     # Name, number of the version 1 hierarchy (0: none), and two more columns: cgroups(7).

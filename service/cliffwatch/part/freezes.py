@@ -1,11 +1,11 @@
-"""Freeze detection: time in which the engine, or the part that reads it, did not run: stopped, or machine asleep.
+"""Freeze detection: time in which the engine, or the part that reads it, did not run because it was stopped.
 
-A target that stalls is something else: the engine runs and its operations are outstanding, and that is what a run is
-there to measure. So nothing is concluded from operations that do not complete, only from a process that did not run:
+A stall of the target is not a freeze: the engine runs and its operations are outstanding, which is what a run measures.
+So a freeze is never concluded from operations that do not complete, only from a process that did not run:
 
-- an engine's process that the kernel says is stopped (state T), seen by the part each time that it looks;
-- a timer of the part's own that came late by more than anything but a stop explains. It does no I/O, so a slow disk
-  below the journal cannot hold it up.
+- the engine's process is stopped (state T in /proc) when the part polls it;
+- a timer of the part fires so late that only a stopped process explains it. It does no I/O, so a slow disk below the
+  journal cannot delay it.
 """
 
 import threading
@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ENGINE_FROZEN, WORKER_FROZEN = "engine_frozen", "worker_frozen"
-#: How often the part's timer looks at the clock, and how late it has to be for the part to have been frozen.
+#: Interval of the part's timer, and the time between two ticks above which the part was frozen.
 TICK_SECONDS = 0.5
 LATE_SECONDS = 2.0
-#: Children of the engine's process are looked at so often; the process itself each time.
+#: Interval at which children of the engine's process are polled; the process itself is polled each time.
 CHILDREN_SECONDS = 1.0
-#: States of proc(5): by a signal, and by a debugger.
+#: Process states of proc(5): stopped by a signal, and by a debugger.
 STOPPED = frozenset({"T", "t"})
-#: Freezes that are remembered: windows come in order, so older ones concern none that is still to come.
+#: Freezes that are remembered. Windows come in order, so older freezes do not overlap later windows.
 _REMEMBERED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """`start` and `end` on the run's time line; a little longer than the truth, since it is seen from outside."""
+    """One freeze. `start` and `end` on the run's time line, a little too far apart: it is observed from outside."""
 
     start: float
     end: float
@@ -40,14 +40,14 @@ class Freeze:
 
 
 class FreezeWatch:
-    """Freezes, past and present, of one part and of its present engine."""
+    """Watch for freezes of one part and of its present engine."""
 
     def __init__(self, now: Callable[[], float], proc: Path = Path("/proc")) -> None:
-        """`now` is the run's clock, in seconds; it goes on while a process is frozen."""
+        """`now` is the run's clock, in seconds; it advances while a process is frozen."""
         self._now = now
         self._proc = proc
         self._pid: int | None = None
-        #: When the engine's process, and when its children, were last seen not to be stopped.
+        #: When the engine's process, and when its children, were last seen running (not stopped).
         self._ran_at = self._children_ran_at = now()
         self._since: float | None = None
         self._children_at = float("-inf")
@@ -63,11 +63,11 @@ class FreezeWatch:
 
     @property
     def frozen_since(self) -> float | None:
-        """Since when the engine is frozen; None while it is not."""
+        """Start of the engine's present freeze; None while it is not frozen."""
         return self._since
 
     def follow(self, pid: int | None) -> list[Freeze]:
-        """Watch another engine from now on, or none; returns freezes that are over with that."""
+        """Watch another engine from now on, or none; returns the freeze of the engine before, if one ends here."""
         over = self._thaw() if self._since is not None else []
         self._pid = pid
         self._ran_at = self._children_ran_at = self._now()
@@ -80,7 +80,7 @@ class FreezeWatch:
             over, self._late = self._late, []
         self._past += over
         for freeze in over:
-            # A container that goes on may have its part run a moment before its engine: that moment is the engine's.
+            # When a container resumes, the part may run a moment before the engine: the engine freeze is that moment.
             self._ran_at = max(self._ran_at, freeze.end)
             self._children_ran_at = max(self._children_ran_at, freeze.end)
         stopped_since = None if self._pid is None else self._stopped_since(self._pid)
@@ -92,7 +92,7 @@ class FreezeWatch:
         return over
 
     def within(self, start: float, end: float) -> tuple[float, str]:
-        """How many seconds of an interval were frozen, and by the longest of which reasons; 0 and nothing if none."""
+        """Frozen seconds within an interval, and the reason of the longest freeze in it; 0 and "" without a freeze."""
         known = [*self._past, *([] if self._since is None else [Freeze(self._since, self._now(), ENGINE_FROZEN)])]
         parts = [
             Freeze(max(start, freeze.start), min(end, freeze.end), freeze.reason)
@@ -117,14 +117,14 @@ class FreezeWatch:
             self._look_at_timer()
 
     def _look_at_timer(self) -> None:
-        """Record a freeze of this process, in the first thread to run after it: the timer's, or the engine's reader."""
+        """Record a freeze of this process, in the first thread that runs after it: timer or engine reader."""
         with self._lock:
             before, self._ticked_at = self._ticked_at, self._now()
             if self._ticked_at - before > LATE_SECONDS:
                 self._late.append(Freeze(before, self._ticked_at, WORKER_FROZEN))
 
     def _stopped_since(self, pid: int) -> float | None:
-        """When the engine was last seen to run, if it is stopped now."""
+        """When the engine was last seen running, if it or a child of it is stopped now; None if not."""
         if self._state(pid) in STOPPED:
             return self._ran_at
         self._ran_at = self._now()
@@ -137,7 +137,7 @@ class FreezeWatch:
         return None
 
     def _children(self, pid: int) -> list[int]:
-        """Engines such as fio have a process for each of their jobs."""
+        """Pids of the engine's child processes: engines such as fio have one for each job."""
         try:
             return [int(word) for word in (self._proc / str(pid) / "task" / str(pid) / "children").read_text().split()]
         except (OSError, ValueError):

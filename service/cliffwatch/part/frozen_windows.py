@@ -6,7 +6,7 @@ from cliffwatch.model.window import EngineWindow
 from cliffwatch.part.context import PartContext
 from cliffwatch.part.freezes import ENGINE_FROZEN, LATE_SECONDS, Freeze, FreezeWatch
 
-#: Engines that report a window late when the target stalls, so that a long window of theirs is a stall and no freeze.
+#: Engines that report a window late when the target stalls: a long window from these is a stall, not a freeze.
 STALLS_LENGTHEN = frozenset({"fio"})
 
 
@@ -25,7 +25,7 @@ class FrozenWindows:
                 self._record_event(freeze)
 
     def look(self) -> None:
-        """Record freezes that ended since the last call, and one of the engine that begins."""
+        """Record freezes that ended since the last call, and an engine freeze that has begun."""
         if self._watch is None:
             return
         before = self._watch.frozen_since
@@ -36,14 +36,14 @@ class FrozenWindows:
             self._context.record_event(EventType.ENGINE, "frozen", since=since)
 
     def explains(self, start: float, end: float) -> bool:
-        """Whether the time between two windows is a freeze, which was recorded."""
+        """Whether a freeze overlaps the time between two windows."""
         return self._watch is not None and bool(self._watch.within(start, end)[1])
 
     def leaves(self, window: EngineWindow) -> bool:
-        """Subtract frozen time from a window; False when nothing of the window can be used.
+        """Subtract frozen time from a window; returns False when nothing of the window can be used.
 
-        A window that is longer than the grid's step holds what was done before and after a freeze, in an unknown
-        proportion: it is a gap as a whole, and what it counted is recorded.
+        A window longer than the grid's step mixes work from before and after a freeze in an unknown proportion: the
+        whole window is dropped, and its counts are recorded.
         """
         if self._watch is None:
             return True
@@ -52,7 +52,7 @@ class FrozenWindows:
         tolerance = self._window_seconds * GAP_TOLERANCE
         is_long = length > 1.5 * self._window_seconds
         if frozen <= tolerance:
-            # Nothing that the target does makes such an engine late: it did not run, wherever that was decided.
+            # The target cannot make such an engine late: it did not run, for whatever reason.
             late = length - self._window_seconds
             if not is_long or late < LATE_SECONDS or self._context.engine.name in STALLS_LENGTHEN:
                 return True

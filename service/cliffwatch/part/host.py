@@ -1,7 +1,7 @@
-"""What the host and the engine's process were doing during a window: evidence for or against each cause of slowness.
+"""Host conditions and resource use of the engine, per window: evidence for or against each cause of slowness.
 
-A handful of files of /proc is read once a window, however long the run and however busy the host. What the kernel does
-not offer (no pressure figures, no limit on the control group) is absent.
+A handful of files of /proc is read once a window, however long the run and however busy the host. Figures that the
+kernel does not offer (no pressure figures, no limit on the control group) are absent.
 """
 
 import os
@@ -16,14 +16,14 @@ from cliffwatch.part.interval import Interval
 
 _TICK_MILLISECONDS = 1000 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-#: Control groups lie at most so deep here; what is above is not looked at.
+#: Most levels of control groups that are read, from the engine's own upwards.
 _DEPTH_LIMIT = 12
-#: Of so many threads of the engine is asked how long they waited for a CPU.
+#: Most threads of a process that are read.
 _THREADS_LIMIT = 128
-#: So many processes are taken for the engine's, itself counted.
+#: No further descendants of the engine are read once this many processes are found, the engine included.
 _PROCESSES_LIMIT = 64
 _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-#: Files of /proc/pressure, and the gauges that they make.
+#: Files of /proc/pressure, and the gauges that are made from them.
 _PRESSURE = {"io": "host_io_pressure_ratio", "cpu": "host_cpu_pressure_ratio"}
 _DIRTY = {
     "nr_dirty": "host_dirty_bytes",
@@ -34,7 +34,7 @@ _DIRTY = {
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """Totals at one moment; a key that is not there is not known."""
+    """Totals at one moment; an absent key is unknown."""
 
     at: float
     engine: dict[str, float] = field(default_factory=dict)
@@ -43,10 +43,10 @@ class _Totals:
 
 
 class HostConditions:
-    """Interval by interval: the engine's CPU time, waiting and I/O, the host's CPUs, pressure and dirty pages."""
+    """Per interval: the engine's CPU time, waiting for CPUs and I/O; the host's CPU use, pressure and dirty pages."""
 
     def __init__(self, clock: Clock | None = None, proc: Path = Path("/proc"), cgroup: Path | None = None) -> None:
-        """`cgroup`: where control groups are mounted; found out by default."""
+        """`cgroup`: where control groups are mounted; /sys/fs/cgroup by default."""
         self._clock = clock or SystemClock()
         self._proc = proc
         self._cgroup = Path("/sys/fs/cgroup") if cgroup is None else cgroup
@@ -54,12 +54,12 @@ class HostConditions:
         self._last = self._read()
 
     def restart(self, engine_pid: int | None) -> None:
-        """Begin an interval now, of an engine that is this process with its threads and what it starts."""
+        """Begin an interval now. The engine is the process `engine_pid` with its threads and descendants."""
         self._pid = engine_pid
         self._last = self._read()
 
     def since_last(self) -> Interval:
-        """Interval that ends now. Nothing is reported of an engine that is gone."""
+        """Interval that ends now. An engine that is gone has no counters in it."""
         before, self._last = self._last, self._read()
         seconds = self._last.at - before.at
         if seconds <= 0:
@@ -71,7 +71,7 @@ class HostConditions:
             if total >= before.engine.get(name, float("inf"))
         }
         if counters.get("engine_cancelled_bytes") == 0:
-            del counters["engine_cancelled_bytes"]  # as in most windows
+            del counters["engine_cancelled_bytes"]  # zero in most windows
         gauges = _cpu_ratios(before.cpu_ticks, now.cpu_ticks)
         for name, total in now.pressure_seconds.items():
             if name in before.pressure_seconds:
@@ -83,10 +83,10 @@ class HostConditions:
         return _Totals(self._clock.monotonic(), self._engine(), self._cpu(), self._pressure())
 
     def _engine(self) -> dict[str, float]:
-        """The engine's totals, with those of what it started; empty when it is not there any more.
+        """Totals of the engine and its descendants; empty when the engine is gone.
 
-        A program that was put before the engine and waits for it does none of its I/O itself. What a child did that was
-        waited for is its parent's from then on, so the sum goes on when one ends.
+        Descendants are included because a wrapper that starts the engine and waits for it does no I/O itself. Once a
+        child has ended and was waited for, its totals are counted at its parent, so the sum does not drop.
         """
         if self._pid is None:
             return {}
@@ -94,7 +94,7 @@ class HostConditions:
         known = [totals for process in _process_tree(engine) if (totals := _process_totals(process))]
         if not known:
             return {}
-        # What one of them does not say, as the I/O of another user's process, is not known of all.
+        # A total that one process lacks, such as the I/O of another user's process, is unknown for all together.
         totals = {name: sum(each[name] for each in known) for name in known[0] if all(name in each for each in known)}
         try:
             throttled = self._throttled_milliseconds((engine / "cgroup").read_text())
@@ -105,7 +105,7 @@ class HostConditions:
         return totals
 
     def _throttled_milliseconds(self, membership: str) -> float | None:
-        """How long the engine's control group, or one above it, was kept from its CPUs; None where nothing limits."""
+        """Milliseconds for which a CPU limit throttled the engine's control group or one above it; None without one."""
         found = None
         for directory in self._groups(membership):
             throttled = _throttled(directory)
@@ -114,7 +114,7 @@ class HostConditions:
         return found
 
     def _groups(self, membership: str) -> Iterator[Path]:
-        """Directories of the CPU controller's group and of those above it, as /proc/PID/cgroup names it."""
+        """Directories of the engine's CPU control group and those above it. `membership`: text of /proc/PID/cgroup."""
         for line in membership.splitlines():
             number, controllers, path = line.split(":", 2)
             if number == "0" and not controllers:
@@ -135,7 +135,7 @@ class HostConditions:
             return dict(zip(_CPU_FIELDS, map(int, file.readline().split()[1:]), strict=False))
 
     def _pressure(self) -> dict[str, float]:
-        """Seconds during which at least one task waited, by gauge; those that the kernel counts."""
+        """Total seconds in which at least one task waited for a resource, by gauge; absent if the kernel has none."""
         totals = {}
         for resource, name in _PRESSURE.items():
             try:
@@ -146,7 +146,7 @@ class HostConditions:
         return totals
 
     def _dirty(self) -> dict[str, float]:
-        """Bytes of the page cache that wait to be written, and at how many the kernel makes writers wait."""
+        """Bytes of dirty page cache and of page cache being written, and the limit at which writers have to wait."""
         try:
             lines = (self._proc / "vmstat").read_text().splitlines()
         except OSError:
@@ -156,7 +156,7 @@ class HostConditions:
 
 
 def _process_tree(process: Path) -> list[Path]:
-    """A process of /proc and what it started, with what that started; the processes that are there now."""
+    """Directories in /proc of a process and its living descendants."""
     found = [process]
     for each in found:
         for thread in _threads(each):
@@ -175,7 +175,7 @@ def _threads(process: Path) -> list[Path]:
 
 
 def _process_totals(process: Path) -> dict[str, float]:
-    """One process's totals; those that the kernel counts, and none when it is gone."""
+    """Totals of one process; absent where the kernel does not count them, or when the process is gone."""
     totals: dict[str, float] = {}
     try:
         ticks = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -187,12 +187,12 @@ def _process_totals(process: Path) -> dict[str, float]:
         totals["engine_read_bytes"] = int(io["read_bytes"])
         totals["engine_cancelled_bytes"] = int(io.get("cancelled_write_bytes", 0))
     except (OSError, ValueError, KeyError, IndexError):
-        return totals  # it ended while it was looked at, or the kernel does not count this
+        return totals  # it ended while it was read, or the kernel does not count this
     return totals
 
 
 def _waited_milliseconds(process: Path) -> float:
-    """How long the process's threads were ready to run and had no CPU, added up."""
+    """Milliseconds for which the process's threads were ready to run and had no CPU, added up."""
     nanoseconds = 0
     for thread in _threads(process):
         try:
@@ -216,7 +216,7 @@ def _throttled(group: Path) -> float | None:
 
 
 def _cpu_ratios(before: dict[str, int], now: dict[str, int]) -> dict[str, float]:
-    """Shares of all the CPUs' time: busy, and taken by the hypervisor for others."""
+    """Shares of all CPU time between two readings: busy, and taken by the hypervisor for others (steal)."""
     spent = {name: now[name] - before.get(name, 0) for name in now}
     total = sum(spent.values())
     if total <= 0 or not before:

@@ -1,4 +1,4 @@
-"""Commands from the coordinator, read from a descriptor; a stop may arrive while one is executed."""
+"""Commands from the coordinator, read from a descriptor; a stop may arrive while a command is executed."""
 
 import os
 import select
@@ -10,11 +10,11 @@ _CHUNK_BYTES = 1 << 16
 
 
 class CoordinatorGoneError(Exception):
-    """The other end of the commands is closed: there is no coordinator any more."""
+    """The coordinator closed its end of the commands, or is gone."""
 
 
 class Inbox:
-    """Commands of one coordinator. Each method raises CoordinatorGoneError once there is no coordinator."""
+    """Commands of one coordinator. `next` and `is_stopped` raise CoordinatorGoneError once the coordinator is gone."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -24,23 +24,23 @@ class Inbox:
         self._is_stopped = False
 
     def fileno(self) -> int:
-        """Becomes readable when something came in."""
+        """Descriptor that becomes readable when a command arrives."""
         return self._descriptor
 
     def next(self) -> Command:
-        """The next command, which is waited for."""
+        """Wait for the next command and return it."""
         while not self._commands:
             self.wait(None)
             self._read()
         return self._commands.popleft()
 
     def is_stopped(self) -> bool:
-        """Whether a stop came in, at any time."""
+        """Whether a stop has arrived at any time."""
         self._read()
         return self._is_stopped
 
     def wait(self, seconds: float | None) -> None:
-        """Wait until something comes in, for so long at most; None: for as long as it takes."""
+        """Wait until a command arrives, for at most `seconds`; None: without limit."""
         select.select([self._descriptor], [], [], seconds)
 
     def _read(self) -> None:

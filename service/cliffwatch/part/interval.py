@@ -1,4 +1,4 @@
-"""Counters and gauges of an interval around a window, measured beside the engine's own."""
+"""Counters and gauges of an interval, which are added to the engine's own in a window."""
 
 from dataclasses import dataclass, field
 
@@ -7,8 +7,8 @@ from cliffwatch.model.window import EngineWindow
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """`counters` are increments over the interval, `gauges` hold at its end or are means over it. What could not be
-    measured is absent."""
+    """`counters` are increments over the interval, `gauges` hold at its end or are means over it. Values that could not
+    be measured are absent."""
 
     counters: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, float] = field(default_factory=dict)

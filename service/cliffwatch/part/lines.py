@@ -1,18 +1,18 @@
-"""The lines between a coordinator and a part, one JSON object each: commands on its stdin, records on its stdout.
+"""Protocol between a coordinator and a part: lines of JSON, commands on the part's stdin, records on its stdout.
 
-A part executes one command at a time and ends each with exactly one answer; before that come the records of what
-happened meanwhile: windows and their events as in the engine contract (ARCHITECTURE.md), changes of its processes.
-`Stop` has no answer: it makes the command in progress end early, as it would end by itself.
+A part executes one command at a time and ends each with exactly one answer. Before the answer come records of what
+happened meanwhile: windows and events as in the engine contract (ARCHITECTURE.md), changes of its processes. `Stop` has
+no answer: it makes the command in progress end early, as it would end by itself.
 
-    order → held      examine the target, claim it, hold the engine's plan against it
+    order → held      examine the target, claim it, check the engine's plan against it
     prepare → prepared      lay out what the load needs
-    load → loaded      engine after engine until the load's end
-    flush → flushed      write what the page cache holds for the target
-    clear → cleared      remove what the engine wrote
+    load → loaded      run engines, one after another, until the load's end
+    flush → flushed      flush the target's page cache
+    clear → cleared      remove the engine's files
     close → closed      release the target; the part then exits
-    any → refused      a problem, in the place of the answer
+    any → refused      a problem, in place of the answer
 
-The end of stdin is the end of the part, with whatever it has started.
+When its stdin is closed, the part ends with all that it has started.
 """
 
 import json
@@ -36,10 +36,11 @@ class _Line(BaseModel):
 
 
 class Order(_Line):
-    """What to load, and where. `target_…` and `asked_…` identify what the run was asked for; None where not known.
+    """Command to claim the target of `run`. `asked_…` identify the target at the time of the run request, if known.
 
-    The part's time is the run's: `virtual_start` where engines set its pace, else so far ahead of the machine's
-    monotonic clock. `directory` is where the part may write: job files and the engines' output.
+    The part uses the run's time: virtual time from `virtual_start` on, where engines set its pace; otherwise the
+    machine's monotonic clock plus `ahead_of_monotonic_seconds`. `directory` is where the part may write: job files and
+    the engines' output.
     """
 
     type: Literal["order"] = "order"
@@ -54,15 +55,16 @@ class Order(_Line):
 
 
 class Prepare(_Line):
-    """`with_facts`: the answer has what was found of the machine and the engine."""
+    """Command to prepare the target. `with_facts`: the answer has the facts about the machine and the engine."""
 
     type: Literal["prepare"] = "prepare"
     with_facts: bool
 
 
 class Load(_Line):
-    """The load from `start` to `stop`, in seconds since the epoch; one that `may_move` begins when its engine is ready,
-    and lasts as long. `resumed`: files of an earlier engine may be there. `restarts` of the run's engines were used up.
+    """Command to make load from `start` to `stop`, in seconds since the epoch. `may_move`: if the engine is ready
+    later, the load begins then, and lasts as long. `resumed`: files of an earlier engine may exist. `restarts`: engine
+    restarts that the run has used up.
     """
 
     type: Literal["load"] = "load"
@@ -74,7 +76,7 @@ class Load(_Line):
 
 
 class Flush(_Line):
-    """`is_stopped`: give a drive that does not answer `grace_seconds`, and no more."""
+    """Command to flush the page cache. `is_stopped`: wait at most `grace_seconds` for a drive that does not answer."""
 
     type: Literal["flush"] = "flush"
     is_stopped: bool
@@ -106,7 +108,7 @@ class DriveBelow:
 
 
 class Held(_Line):
-    """What is below the target that the part holds now; `mount_point` of the file system that a directory is on."""
+    """Answer to `Order`: the target is claimed. `drives` are below it; `mount_point` is that of its file system."""
 
     type: Literal["held"] = "held"
     is_device: bool
@@ -122,7 +124,7 @@ class Prepared(_Line):
 
 
 class Loaded(_Line):
-    """`message` says why a load failed, or what its last engine said where none measured anything."""
+    """Answer to `Load`. `message`: why the load failed, or the last engine's message if no window was measured."""
 
     type: Literal["loaded"] = "loaded"
     end: LoadEnd
@@ -138,7 +140,7 @@ class Cleared(_Line):
 
 
 class Closed(_Line):
-    """What the part itself used."""
+    """Answer to `Close`: resources that the part itself used, without its engines."""
 
     type: Literal["closed"] = "closed"
     cpu_seconds: float
@@ -166,7 +168,7 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class EngineAt:
-    """The process that the part waits for now; None while there is none. `start` of an engine's first window."""
+    """The process that the part waits for now; None while there is none. `start`: of an engine's first window."""
 
     process: ProcessIdentity | None
     start: float | None = None
@@ -181,7 +183,7 @@ class LeftProcess:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The load begins at `start`, later than was planned; `begun`: an engine has, and it moves no more."""
+    """The load begins at `start`, which may be later than planned. `begun`: an engine has begun; it moves no more."""
 
     start: float
     begun: bool
@@ -233,12 +235,12 @@ def command_line(command: Command) -> bytes:
 
 
 def parse_command(line: bytes) -> Command:
-    """Raises ValueError."""
+    """Parse the line of a command. Raises ValueError."""
     return _COMMANDS.validate_python(json.loads(line))
 
 
 def record_line(record: Record | Answer) -> bytes:
-    """A record or an answer, with the newline."""
+    """Line of a record or an answer, with the newline."""
     if isinstance(record, EngineWindow):
         return format_engine_line(record).encode() + b"\n"
     if isinstance(record, BaseModel):
@@ -258,7 +260,7 @@ def record_line(record: Record | Answer) -> bytes:
 
 
 def parse_record(line: bytes) -> Record | Answer:
-    """Raises ValueError for what no part of this version prints."""
+    """Parse the line of a record or an answer. Raises ValueError for a line that no part of this version prints."""
     if line.startswith(_WINDOW):
         window = parse_engine_line(line)
         assert isinstance(window, EngineWindow), "its type says so"

@@ -37,12 +37,12 @@ class PartLoad:
         self._target = target.held
         self._command = command
         self._start, self._stop = command.start, command.stop
-        #: Until the first engine of the run has begun, its load may still be moved.
+        #: Whether the load's start may still be moved: until the run's first engine has begun.
         self._may_move = command.may_move
         self._restarts = command.restarts
         self._windows = 0
         self._device_io = DeviceIo(target.counted_drives)
-        # In virtual time a window lasts as long as it takes to print it; what the host does meanwhile is none of it.
+        # In virtual time a window takes only as long as printing it, so host conditions say nothing about it.
         self._host = None if context.is_virtual else HostConditions()
         self._engine_pid: int | None = None
         self._engine_end: EngineEnd | None = None
@@ -76,7 +76,7 @@ class PartLoad:
             if self._engine_end is not None and not self._engine_end.restart:
                 return Loaded(end=LoadEnd.FAILED, message=message)
             if self._context.run_clock.now() >= self._stop - self._window_seconds * GAP_TOLERANCE:
-                # Without a window there is nothing to see of it but what the engine said when it died.
+                # Without any window, the last engine's message is all that is known of the load.
                 return Loaded(end=LoadEnd.COMPLETED, message="" if self._windows else message)
             deaths.add(message, self._windows > windows_before)
             self._may_move = False
@@ -95,7 +95,7 @@ class PartLoad:
         return self._context.inbox.is_stopped()
 
     def _may_start(self) -> bool:
-        """Check the target again before an engine starts, which may be a whole window after the last check."""
+        """Check the target again before an engine starts, since the last check may be a whole window ago."""
         try:
             self._target.require_unused()
         except Problem as problem:
@@ -104,14 +104,14 @@ class PartLoad:
         return self._refused is None
 
     def _next_start(self) -> float | None:
-        """When an engine that is started now would begin its first window; None when the load is over before."""
+        """When an engine that is started now would begin its first window; None if the load ends before."""
         ready = grid_line_at_or_after(self._context.run_clock.now() + self._lead_seconds, self._window_seconds)
         start = max(ready, self._start)
         self._move(start)
         return start if start < self._stop - self._window_seconds * GAP_TOLERANCE else None
 
     def _one_engine(self, start: float) -> str:
-        """Run one engine process until it is gone; returns what it said last."""
+        """Run one engine process until it has ended; returns its last message."""
         context = self._context
         engine_context = replace(
             surroundings(context, self._examined),
@@ -160,7 +160,7 @@ class PartLoad:
         return failure_text(end, message, status)
 
     def _launch(self, engine_context: EngineContext) -> Launch | None:
-        """Process to start, once there is room for the engine's job files; None when a stop came first."""
+        """Process to start, once the disk has room for the engine's job files; None when a stop came first."""
         while not self._is_stopped():
             try:
                 engine_context.scratch.mkdir(exist_ok=True)
@@ -172,12 +172,12 @@ class PartLoad:
         return None
 
     def _watch(self, process: ChildProcess[EngineRecord]) -> None:
-        """Read an engine until it is gone, and end it when that is due."""
+        """Read an engine's output until it has ended; end it after a stop, or when it is overdue."""
         context = self._context
         ending = Ending(context, process, context.engine.stop_signal, context.workload.stop_grace)
         while not process.is_finished:
             records = process.poll(POLL_SECONDS, context.run_clock.now)
-            # Before the windows of that time are looked at.
+            # Before the windows of that time are processed.
             self._freezes.look()
             for record in records:
                 self._take(record)
@@ -212,7 +212,7 @@ class PartLoad:
             self._context.record_event(EventType.ENGINE, "events_dropped", of=name, count=count)
 
     def _move(self, start: float, *, begun: bool = False) -> None:
-        """Let the load begin at `start`, if nothing of it has begun and that is later; it lasts as long as planned."""
+        """Move the load's start to `start`, if it has not begun and that is later; its length stays the same."""
         late = start - self._start
         is_late = self._may_move and late > self._window_seconds * GAP_TOLERANCE
         if is_late:
@@ -220,7 +220,7 @@ class PartLoad:
         if is_late or begun:
             self._context.emit(Moved(self._start, begun))
         if is_late and self._context.run_clock.now() < start:
-            # What the drives and the host do until then is no part of the first window.
+            # Activity of the drives and the host until then does not belong to the first window.
             self._device_io.restart()
             if self._host is not None and self._engine_pid is not None:
                 self._host.restart(self._engine_pid)
@@ -231,7 +231,7 @@ class PartLoad:
         self._look_at_target()
         self._context.advance_virtual(window.end)
         if window.start >= self._stop - self._window_seconds * GAP_TOLERANCE:
-            # An engine that began late and was to begin with others goes on for as long after their end.
+            # One of several engines, if it began late, runs on after the load's end: those windows are dropped.
             return
         if not self._freezes.leaves(window):
             self._device_io.restart()

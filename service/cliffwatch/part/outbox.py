@@ -1,15 +1,15 @@
 """Outgoing lines, buffered in memory while their reader does not read.
 
-A coordinator that is stopped for a while does not hold up its part: what was measured meanwhile comes late, and whole.
+A coordinator that is stopped for a while does not block its part: windows measured meanwhile come late, but complete.
 """
 
 import os
 import threading
 from collections import deque
 
-#: So much waits, some thousands of windows; what would be more waits for its reader.
+#: Most bytes that are buffered, some thousands of windows; beyond that `put` waits for the reader.
 LIMIT_BYTES = 64 * 1024**2
-#: In virtual time, windows come as fast as they are read and no faster.
+#: Limit in virtual time, where windows come as fast as they are read and no faster.
 VIRTUAL_LIMIT_BYTES = 1024**2
 
 
@@ -45,7 +45,7 @@ class Outbox:
             try:
                 _write_whole(self._descriptor, line)
             except BrokenPipeError:
-                # The end of the commands says the same, to the thread that acts on it.
+                # The commands end at the same time, which the thread that reads them handles.
                 with self._changed:
                     self._has_failed = True
                     self._changed.notify_all()

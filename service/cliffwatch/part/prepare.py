@@ -26,9 +26,9 @@ class Unread:
 
 
 def prepare(context: PartContext, target: PartTarget, command: Prepare) -> Prepared:
-    """`completed` when the load may begin; a stop ends the preparing. Raises Problem.
+    """Prepare the target; `completed` in the answer: the load may begin. A stop ends it early. Raises Problem.
 
-    The target is looked at again at its end: that may have taken hours.
+    The target is checked again afterwards, since preparing may have taken hours.
     """
     begun = context.run_clock.now()
     launch = context.engine.prepare(context.load, surroundings(context, target))
@@ -48,15 +48,16 @@ def prepare(context: PartContext, target: PartTarget, command: Prepare) -> Prepa
 
 
 def flush(context: PartContext, target: PartTarget, command: Flush) -> Flushed:
-    """Write what the page cache holds for the target; what brokers have not written yet is theirs to write.
+    """Flush the target's page cache to its drives; data of brokers is not flushed.
 
-    A run that was stopped does not wait for a drive that does not answer; one that was not ends when it is stopped.
+    If the run was stopped, a drive that does not answer is waited for only for the grace period; otherwise a stop ends
+    the flush.
     """
     start = context.run_clock.now()
     device_io = DeviceIo(target.counted_drives)
     descriptor = target.held.descriptor
     if target.drives and descriptor is not None and not context.hung():
-        # A device node's own data, or the whole file system that the run's directory is on.
+        # Flush the device's own data, or the whole file system that the run's directory is on.
         scope = [] if target.held.is_device else ["--file-system"]
         launch = Launch(["sync", *scope, f"/proc/self/fd/{descriptor}"], descriptors=(descriptor,))
         _run(context, launch, signal.SIGTERM, command.grace_seconds, is_stopped=command.is_stopped)
@@ -73,7 +74,7 @@ def _run(
     *,
     is_stopped: bool = False,
 ) -> tuple[int, str]:
-    """Run a process to its end, or end it after a stop; its exit status and the end of its standard error."""
+    """Run a process to its end, or end it after a stop; returns exit status and end of its standard error."""
     inbox = context.inbox
     wake = Wake(inbox.fileno(), inbox.is_stopped)
     with ChildProcess(launch, Unread(), context.directory / files.ENGINE_LOG, wake) as process:

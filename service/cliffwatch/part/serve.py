@@ -22,7 +22,7 @@ from cliffwatch.part.target import PartTarget, claimed, clear
 
 
 def serve(inbox: Commands, lines: Lines, order: Order) -> None:
-    """Hold what the order names and do what is asked, until it is to be closed. Raises CoordinatorGoneError."""
+    """Claim the target of `order` and execute commands until `Close`. Raises CoordinatorGoneError."""
     try:
         context = PartContext(order, inbox, lines)
         with claimed(context) as target:

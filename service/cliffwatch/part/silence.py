@@ -1,10 +1,10 @@
-"""Windows in place of an engine that reports nothing because its target hangs: no operation completed in them.
+"""Windows without operations, reported in place of an engine that is silent because its target hangs.
 
-A program such as fio reports nothing while the thread that it asks waits for its drive, and then puts all of that time
-into one window. The kernel has the facts. A thread that waits uninterruptibly and has not run since the last look waits
-for one thing all the time; and a drive with requests in flight that completes none hangs. While one of the two lasts,
-the part reports what the engine cannot: windows without an operation, and how old the oldest one is. What is silent for
-another reason, stopped or too busy, is no stall, and its time stays a gap.
+A program such as fio reports nothing while the thread that it queries waits for its drive, and then puts all of that
+time into one window. The kernel shows the hang: a thread in uninterruptible wait that has not run since the last poll
+has waited all the time, and a drive with requests in flight that completes none hangs. While one of the two lasts, the
+part reports what the engine cannot: windows without an operation, and the age of the oldest one. An engine that is
+silent for another reason, stopped or too busy, is not a stall, and its time stays a gap.
 """
 
 import math
@@ -18,17 +18,17 @@ from cliffwatch.machine.diskstats import read_counters, sum_counters
 from cliffwatch.model.window import ALIGNMENT_TOLERANCE, OLDEST_OUTSTANDING, EngineWindow
 from cliffwatch.part.context import PartContext
 
-#: The kernel is asked from here on: an engine's window is not here the moment that it ends. And so late, in windows,
-#: one is written in the engine's place, so that one that is only late still has its own.
+#: In windows since the engine's last: when the kernel is first polled, since an engine's window arrives after its end;
+#: and how late a window is before the part reports it, so that the engine can still report one that is merely late.
 _LOOK_AFTER_WINDOWS, _LATE_WINDOWS = 1.5, 2.0
-#: Of two looks that are further apart, as after a freeze of the part, the later one says nothing of what was between.
+#: Two polls that are further apart than this, as after a freeze of the part, say nothing about the time between them.
 _LOOKS_APART_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits at a moment. `threads`: by thread id and how often each has run. `completed`: what the drives below
-    the target have completed so far, while they have more to do; None where they do not."""
+    """Threads and drives that wait at one moment. `threads`: thread id, and how often it has run. `completed`: requests
+    that the drives below the target have completed so far; None when they have none in flight."""
 
     threads: frozenset[tuple[int, int]] = frozenset()
     completed: int | None = None
@@ -39,7 +39,7 @@ class Waiting:
         return cls(uninterruptible_waits(process.pid), _completed(drives))
 
     def lasting(self, later: "Waiting") -> "Waiting":
-        """Threads and drives that wait for the same as before."""
+        """Threads and drives that made no progress from this moment to `later`."""
         return Waiting(self.threads & later.threads, self.completed if self.completed == later.completed else None)
 
     def __bool__(self) -> bool:
@@ -47,38 +47,38 @@ class Waiting:
 
 
 class SilenceWatch:
-    """Silences of one run's engines, while their target hangs."""
+    """Watch for engines of one run that are silent because their target hangs; makes windows in their place."""
 
     def __init__(self, context: PartContext, drives: Sequence[str]) -> None:
         self._context = context
         self._drives = drives
         self._window_seconds = context.workload.window
         self._process: ProcessIdentity | None = None
-        #: The end of what the engine reported last, and of what was said in its place since.
+        #: End of the engine's last window, and of the last window reported in its place.
         self._silent_since = self._said_until = -math.inf
         self._waiting = Waiting()
         self._waits_since = self._looked_at = -math.inf
 
     def follow(self, process: ProcessIdentity | None, start: float) -> None:
-        """Look at another engine from now on, whose load begins at `start`, or at none."""
+        """Watch another engine from now on, whose load begins at `start`, or none."""
         self._process = process
         self._silent_since = start
         self._waiting = Waiting()
 
     def begin(self, start: float) -> None:
-        """Set another start of the engine's load than planned."""
+        """Set the actual start of the engine's load in place of the planned one."""
         self._silent_since = start
 
     def rest_of(self, window: EngineWindow) -> EngineWindow:
-        """Rest of a window that the engine reported, without what was written in its place."""
+        """The engine's window without the time that was already reported in its place."""
         self._silent_since, self._waiting = window.end, Waiting()
         is_partly_said = window.start < self._said_until < window.end
         return replace(window, start=self._said_until) if is_partly_said else window
 
     def look(self, until: float, is_over: bool = False) -> list[EngineWindow]:
-        """Windows to write in the engine's place, in order, none after `until`; `is_over`: it reports none any more.
+        """Windows to report in the engine's place, in order, none after `until`; `is_over`: the engine is done.
 
-        To be called several times a second while the engine is there.
+        Call several times a second while the engine runs.
         """
         now, reached = self._context.run_clock.now(), max(self._silent_since, self._said_until)
         if self._process is None or now - reached < _LOOK_AFTER_WINDOWS * self._window_seconds:
@@ -87,10 +87,10 @@ class SilenceWatch:
         waited = now - self._waits_since if self._waiting else 0.0
         if waited < max(LONGEST_SECONDS, SILENT_WINDOWS * self._window_seconds):
             return []
-        # What was first seen at the first look had begun before it.
+        # A wait that was seen at the first poll had begun before it.
         unknown = self._waits_since - reached - 2 * _LOOK_AFTER_WINDOWS * self._window_seconds
         skipped = max(0, math.ceil(unknown / self._window_seconds))
-        # An engine that may still speak keeps the load's last window: in it, what was outstanding is completed.
+        # An engine that may still report keeps the load's last window, in which outstanding operations complete.
         late, kept = (0.0, 0.0) if is_over else (_LATE_WINDOWS, 1.0)
         known = min(now - late * self._window_seconds, until + (ALIGNMENT_TOLERANCE - kept) * self._window_seconds)
         count = math.floor((known - reached) / self._window_seconds) - skipped

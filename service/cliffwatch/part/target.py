@@ -28,7 +28,7 @@ from cliffwatch.part.lines import DriveBelow, Held
 
 @dataclass(frozen=True, slots=True)
 class PartTarget:
-    """A target that is claimed. `existed`: the run's own directory, or the device, was there before.
+    """A target that is claimed. `existed`: the run's own directory, or the device, existed before.
 
     `are_drives_elsewhere`: the run watches drives of other hosts, and those below the target are not counted.
     """
@@ -45,7 +45,7 @@ class PartTarget:
 
     @property
     def counted_drives(self) -> list[str]:
-        """Drives whose counters are the run's."""
+        """Drives whose counters go into the run's windows, as major:minor; none if it watches drives elsewhere."""
         return [] if self.are_drives_elsewhere else self.drives
 
     def answer(self) -> Held:
@@ -60,7 +60,7 @@ class PartTarget:
 
 @contextmanager
 def claimed(context: PartContext) -> Iterator[PartTarget]:
-    """Claim the target for as long as the block lasts. Raises Problem."""
+    """Context manager: examine the target, and claim it until the `with` block ends. Raises Problem."""
     examination = examine_again(context)
     existed = examination.path.exists()
     with hold(examination) as held:
@@ -91,11 +91,11 @@ def surroundings(context: PartContext, target: PartTarget) -> EngineContext:
 
 
 def examine_again(context: PartContext) -> Examination:
-    """The target as it is now. Raises Problem, also when it is not what it was when the run was asked for: a link leads
-    elsewhere, or another file or drive has the name of the one that may be erased."""
+    """Examine the target as it is now. Raises Problem, also when it has changed since the run was requested: a link
+    leads elsewhere, or another file or drive has the name of the one that may be erased."""
     order = context.order
     target = order.run.target
-    # The service looked at the directory of all journals; the run knows its own.
+    # The service checked the directory of all journals; the part knows only the run's own.
     examination = examine(target, order.run.run_id, journals=context.directory)
     path, present = str(target).partition(":")[2], place_of(examination)
     if order.asked_path is not None and order.asked_path != present:
@@ -131,9 +131,9 @@ def _require_same_drive(examination: Examination, asked: str | None) -> None:
 
 
 def clear(context: PartContext, held: HeldTarget) -> None:
-    """Remove what the engine wrote, while the run's own directory is held: its name may lead elsewhere by now.
+    """Remove the engine's files through the held directory of the run: its name may lead elsewhere by now.
 
-    What a process hangs on would keep this one waiting, too.
+    Skipped while a process of the run hangs: the drive that blocks it would block this process, too.
     """
     if context.hung():
         return

@@ -1,1 +1,1 @@
-"""report.json and report.html, made from a journal at any time, with the same result each time."""
+"""Build report.json and report.html from a run's journal: at any time, and with the same result each time."""

@@ -1,4 +1,4 @@
-"""`python -m cliffwatch.report RUN_DIRECTORY` prints a conclusion as one JSON line and makes a report's two files."""
+"""`python -m cliffwatch.report RUN_DIRECTORY`: print the conclusion as one JSON line, write the report's two files."""
 
 import argparse
 import json

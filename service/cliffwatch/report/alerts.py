@@ -1,4 +1,4 @@
-"""The alerts of a run as the report lists them: one entry for each time that one began to fire."""
+"""Alerts of a run for the report: one entry for each time that an alert began to fire."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ _FIRING = "firing"
 
 @dataclass(frozen=True, slots=True)
 class AlertSpan:
-    """An alert from its start to its end, in seconds since the epoch; None where it fired for as long as the run went.
+    """An alert from `start` to `end`, in seconds since the epoch; `end` is None where it still fired as the run ended.
 
-    `received` is when the service first heard of it.
+    `received` is when the service first received it.
     """
 
     name: str
@@ -40,7 +40,7 @@ def alert_spans(events: Iterable[Event]) -> list[AlertSpan]:
             name=event.name,
             severity=str(event.detail.get("severity", "")),
             summary=str(event.detail.get("summary", "")),
-            # What it was when it began to fire.
+            # The description from when the alert began to fire.
             description=str(event.detail.get("description", "")) if known is None else known.description,
             start=start,
             end=(event.moment("ends_at") or event.at) if resolved else None,

@@ -30,8 +30,8 @@ from cliffwatch.report.steady_section import not_steady, steadiness_of
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`document` is report.json; `series` is what report.html draws on top of it; `conclusion` is for the event that
-    finishes the run."""
+    """A built report: `document` is report.json, `series` the chart data that report.html has on top of it, and
+    `conclusion` the detail of the event that finishes the run."""
 
     conclusion: Conclusion
     document: ReportDocument
@@ -39,7 +39,7 @@ class Report:
 
 
 def build(directory: Path) -> Report:
-    """The report of the run whose journal is in `directory`, whole or damaged, finished or not.
+    """Build the report of the run whose journal is in `directory`, whole or damaged, finished or not.
 
     Raises FileNotFoundError when there is no such directory.
     """
@@ -49,7 +49,7 @@ def build(directory: Path) -> Report:
     verdict = verdict_on(run, found, limits, unanalysed)
     document = document_of(run, verdict, found, limits)
     final = final_findings(found, run.events, window_seconds_of(run))
-    # What a failed analysis did not look at is not refuted by it.
+    # A failed analysis refutes no finding that was raised during the run.
     refuted = [] if unanalysed else not_confirmed(unconfirmed(run, found))
     return Report(Conclusion(verdict, tuple(final), tuple(refuted)), document, series_of(run, found))
 
@@ -79,9 +79,9 @@ def _analysed(run: Collected) -> tuple[tuple[ReportedFinding, ...], str]:
 
 
 def write(directory: Path, report: Report) -> None:
-    """Put both files of a report into the journal, each durable when this returns.
+    """Write report.json and report.html into `directory`; both are durable when this returns.
 
-    The page is made before either is written: what runs out of memory then leaves no half of a report.
+    The page is rendered before either file is written, so running out of memory then does not leave only one of them.
     """
     page = render(report.document, report.series).encode()
     durable.write_json_durably(directory / files.REPORT_JSON, report.document)

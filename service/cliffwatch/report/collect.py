@@ -1,7 +1,7 @@
 """Collect all input of a report from a journal, reading it once.
 
 A journal may be whole, still growing, cut short by a kill at any moment, or damaged. Nothing here raises because of
-that: what cannot be read is listed in `faults`, and what is missing is missing.
+that: what cannot be read is listed in `faults`, and its fields are None or empty.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,16 +35,16 @@ from cliffwatch.telemetry.reader import Telemetry
 
 T = TypeVar("T")
 
-#: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
+#: Window length where order.json cannot be read: for detection, and for which holes are large enough to be gaps.
 WINDOW_SECONDS_ASSUMED = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSpan:
-    """The interval that the run was asked to measure, in seconds since the epoch.
+    """The interval of load that the run was requested to measure, in seconds since the epoch.
 
     `start` is the zero of the report's elapsed time. `asked_end` is earlier than the planned end for a run that was
-    stopped, and for one that nothing says has ended.
+    stopped, and for a run whose journal records no end of the load.
     """
 
     start: float
@@ -53,10 +53,10 @@ class LoadSpan:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Content of a journal for the report. `events` end with the one that finished the run.
+    """Content of a journal for the report. `events` end with the event that finished the run.
 
-    `judged` is the coverage of what came after the warm-up; None where that was nothing. `spread` is how the primary
-    latency was spread over the load.
+    `judged` is the coverage of the load after the warm-up; None where no load came after it. `spread` is the heat map
+    of the primary latency over the load.
     """
 
     directory: Path
@@ -82,14 +82,14 @@ class Collected:
         return _last_event(self.events, kind, name)
 
     def load_end(self) -> Event | None:
-        """Event with which a worker, or the service, records the load's end."""
+        """Last event in which a worker, or the service, records the end of the load; None without one."""
         return _last_load_end(self.events)
 
     def counter(self, name: str) -> int:
         return sum(window.counters.get(name, 0) for window in self.windows)
 
     def device_counter(self, name: str) -> int | None:
-        """Sum over all windows and the flush after them; None when no window has the counter."""
+        """Sum of a device counter over all windows and the flush after them; None when no window has it."""
         found = [window.counters[name] for window in self.windows if name in window.counters]
         if not found:
             return None
@@ -147,7 +147,7 @@ def collect(directory: Path) -> Collected:
 
 
 def evidence_of(run: Collected) -> RunEvidence:
-    """Evidence for the verdict from the journal, without what analysis adds: findings, limits, the client."""
+    """Evidence for the verdict from the journal, without results of analysis: findings, limits, client bottleneck."""
     ended = run.load_end()
     recorded, read = latency_counts(run.windows, run.latency)
     return RunEvidence(
@@ -181,7 +181,7 @@ def evidence_of(run: Collected) -> RunEvidence:
 
 
 def _displaced(run: Collected) -> tuple[str, float] | None:
-    """Message that the run's own directory was moved under the load, and when that was seen after its start."""
+    """Message that the run's directory was moved during the load, and seconds from the load's start to its event."""
     noted = (event for event in run.events if event.type is EventType.NOTE and event.name == TARGET_DISPLACED)
     first = next(noted, None)
     if first is None or run.load is None:
@@ -190,12 +190,12 @@ def _displaced(run: Collected) -> tuple[str, float] | None:
 
 
 def _unfinished_seconds(windows: Sequence[JournalWindow]) -> float | None:
-    """How old the oldest operation was at the end of a load that ended in a stall."""
+    """Age of the oldest operation at the end of a load that ended in a stall; else None."""
     return windows[-1].oldest_outstanding_seconds if windows and windows[-1].stalled else None
 
 
 def _slowest(run: Collected) -> tuple[float, float] | None:
-    """How long the slowest operation took, and how long after the load's start it was over."""
+    """Seconds that the slowest operation took, and seconds from the load's start to the end of its window."""
     if run.load is None or run.coverage is None:
         return None
     marks = [mark.gap for mark in marks_in(run.events)]
@@ -204,10 +204,10 @@ def _slowest(run: Collected) -> tuple[float, float] | None:
 
 
 def share_of(run: Collected, direction: str) -> Share | None:
-    """Share of `written` or `read` bytes that the kernel charges to the engine, over windows that have it.
+    """Bytes `written` or `read` by engine, process and device, over windows with the bytes charged to the process.
 
-    The last window of an engine seldom does, because its process is gone when that is taken. Where no drive was
-    counted, the device has 0.
+    The last window of an engine seldom has these, because its process is gone when they are read. Without drive
+    counters, the device's bytes are 0. None without such windows, and on file systems whose I/O is not charged.
     """
     volume = run.facts.get("file_system")
     if isinstance(volume, dict) and str(volume.get("type")) in UNCHARGED:
@@ -226,7 +226,7 @@ def share_of(run: Collected, direction: str) -> Share | None:
 
 
 def recorded_verdict(run: Collected) -> Verdict | None:
-    """The verdict that the service gave a run whose worker never came to the end of a load, such as a queued one."""
+    """Verdict from the service on a run without an end of load, such as one that never left the queue; else None."""
     status = run.status
     if status is None or status.verdict is None or run.load_end() is not None:
         return None
@@ -234,13 +234,13 @@ def recorded_verdict(run: Collected) -> Verdict | None:
 
 
 def _has_drive(facts: dict[str, Any]) -> bool | None:
-    """Whether the facts name a drive below the target; None when they do not say."""
+    """Whether the facts name a drive below the target; None when they have no list of drives."""
     drives = facts.get("drives")
     return len(drives) > 0 if isinstance(drives, list) else None
 
 
 def order_in(reader: JournalReader) -> RunOrder | None:
-    """None, and a fault of the reader's, when there is none that can be understood."""
+    """Read order.json; None, and a fault in `reader.faults`, when it is missing, damaged or invalid."""
     try:
         return RunOrder.model_validate(reader.document(files.ORDER))
     except Problem as problem:
@@ -251,7 +251,7 @@ def order_in(reader: JournalReader) -> RunOrder | None:
 
 
 def as_far_as_readable(reader: JournalReader, file: str, items: Iterable[T]) -> list[T]:
-    """Content of a journal file as far as it can be read; the reader notes a fault where the disk refuses the rest."""
+    """Items of a journal file up to its first read error, which is added to `reader.faults`."""
     found: list[T] = []
     try:
         for item in items:
@@ -266,7 +266,7 @@ def _has_content(path: Path) -> bool:
 
 
 def _workload_yaml(directory: Path) -> str:
-    """The document as it can be submitted again; empty when it is missing or not text."""
+    """Workload document as it can be submitted again; empty when it cannot be read or is not text."""
     try:
         return read_regular(directory / files.WORKLOAD).decode()
     except (OSError, UnicodeDecodeError):
@@ -282,8 +282,8 @@ def _facts(reader: JournalReader) -> dict[str, Any]:
 
 
 def events_until_finished(reader: JournalReader) -> list[Event]:
-    """What comes in after a run has finished is not part of it, and would change a report that people have read; so
-    would what a report itself found. Marks are of the time that they name, whenever they were made."""
+    """Events up to the one that finished the run, without findings of a report: others would change a report that was
+    already read. All marks are included, since a mark applies to the span that it names, whenever it was made."""
     events: list[Event] = []
     is_over = False
     for stored in as_far_as_readable(reader, files.EVENTS, reader.events()):
@@ -296,7 +296,7 @@ def events_until_finished(reader: JournalReader) -> list[Event]:
 
 
 def status_in(events: Sequence[Event], faults: list[JournalFault]) -> RunStatus | None:
-    """The status as far as the events can be followed; those that cannot be are added to `faults`."""
+    """Status of a run from its events; events that cannot be applied are skipped and added to `faults`."""
     skipped: list[str] = []
     status = status_of(events, skipped)
     faults += [JournalFault(files.EVENTS, 0, message) for message in skipped]
@@ -323,7 +323,7 @@ def _load_end(ended: Event | None) -> LoadEnd | None:
 def load_of(
     order: RunOrder | None, events: Sequence[Event], status: RunStatus | None, measured: tuple[float, float] | None
 ) -> LoadSpan | None:
-    """Load's interval; `measured` is the first window's start and the last one's end, None without windows."""
+    """Interval of load, if any; `measured`: start of the first window and end of the last, None without windows."""
     planned = (status.load_start, status.load_stop) if status else (None, None)
     start, stop = planned
     if start is None or stop is None:
@@ -344,7 +344,7 @@ def load_of(
 
 
 def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: LoadSpan) -> float:
-    """End of the warm-up: start of the baseline, or of the soak where there is none; within the load."""
+    """End of the warm-up, within the load: start of the baseline, or of the soak without one, else the planned end."""
     judged = (event for event in events if event.type is EventType.PHASE and event.name in JUDGED_PHASES)
     found = [start for event in judged if (start := event.moment("start")) is not None]
     planned = load.start + (order.workload.phases.longest_warm_up if order else 0.0)
@@ -354,9 +354,9 @@ def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: LoadSpan)
 def first_measured(
     events: Sequence[Event], gaps: Sequence[Gap], first: MeasuredInterval | None
 ) -> MeasuredInterval | None:
-    """The run's first window from when its first engine was there; None where no engine says that it began in it.
+    """First window, shortened to begin when its first engine did; None where no engine reports that it began in it.
 
-    How long an engine took to begin is no fault of the run. What else that window lacks has a gap that records it.
+    The time that an engine took to begin must not count as missing. None also where a recorded gap overlaps the window.
     """
     reported = (event.moment("start") for event in events if event.type is EventType.ENGINE and event.name == BEGUN)
     start = next((start for start in reported if start is not None), None)

@@ -1,6 +1,6 @@
 """Build report.json: a run as one document, whose fields report.schema.json describes.
 
-It is a function of the journal alone, so making it again gives the same bytes. What does not apply is absent.
+It is a function of the journal alone, so building it again gives the same bytes. Fields that do not apply are absent.
 """
 
 import shlex
@@ -58,7 +58,7 @@ EVENT_LIMIT = 2000
 def document_of(
     run: Collected, verdict: Verdict, found: Sequence[ReportedFinding] = (), limits: Sequence[Judged] = ()
 ) -> ReportDocument:
-    """The whole document. Raises nothing for a journal that `collect` could read."""
+    """Build the whole report document. Raises nothing for a journal that `collect` could read."""
     zero = run.load.start if run.load else 0.0
     phases = _phases(run)
     latency = _latency(run)
@@ -159,7 +159,7 @@ def _stall(run: Collected, stall: Stall) -> StallDocument:
 
 
 def _phases(run: Collected) -> list[PhaseSpan]:
-    """Each phase in the order it came: planned bounds where an event has them, else those of its windows."""
+    """Phases in order of start: with planned bounds where an event has them, else the bounds of their windows."""
     bounds = phase_bounds(run.events)
     measured: dict[str, list[JournalWindow]] = {}
     for window in run.windows:
@@ -181,7 +181,7 @@ def _phases(run: Collected) -> list[PhaseSpan]:
 
 
 def _latency(run: Collected) -> dict[str, LatencyOfOperation]:
-    """Latency name → whole load, phases and hours, each read off the histogram merged over just those windows."""
+    """Percentiles by latency name: of the whole load, each phase and each hour, from histograms merged over each."""
     whole = _merge(run.latency, lambda group: "load")
     phases = _merge(run.latency, lambda group: group.phase)
     hours = _merge(run.latency, lambda group: str(group.hour))
@@ -241,7 +241,7 @@ def _sums(windows: Iterable[JournalWindow]) -> dict[str, int]:
 
 
 def _throughput(run: Collected) -> Throughput:
-    """Rates over the seconds that were measured, without gaps."""
+    """Rates of the load and of each phase, per second of measured time (without gaps); target and achieved rate."""
     phases: dict[str, list[JournalWindow]] = {}
     for window in run.windows:
         phases.setdefault(window.phase, []).append(window)
@@ -268,7 +268,7 @@ def _rates(windows: list[JournalWindow]) -> Rates:
 
 
 def _device(run: Collected) -> ReportDevice | None:
-    """The engine's bytes against the device's, both over all windows and what was flushed after them."""
+    """Bytes of the engine and of the device over all windows; the device's include the flush after them."""
     body: ReportDevice = {}
     if (written := _direction(run, "written")) is not None:
         body["written"] = written
@@ -292,8 +292,8 @@ def _direction(run: Collected, kind: str) -> Direction | None:
 
 
 def _events(run: Collected) -> tuple[list[EventDocument], int]:
-    """Events in the order they came, and how many were left out of too many: first what engines say, which alone is
-    unbounded."""
+    """Events in order, and the number omitted beyond EVENT_LIMIT. Events of engines are omitted first, since only their
+    number is unbounded."""
     reported = [event for event in run.events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
     ranked = sorted(range(len(reported)), key=lambda index: (reported[index].type is EventType.ENGINE, index))
     listed = [_event(reported[index], run) for index in sorted(ranked[:EVENT_LIMIT])]

@@ -17,10 +17,10 @@ class Onset:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """Figures of the whole load. None where it was not measured; `onset` is None where nothing degraded the run.
+    """Figures of a run's whole load, None where not measured; `onset` is None where nothing degraded the run.
 
-    `latency` names the latency that the percentiles are of. `device_write_seconds` is the mean of all writes below the
-    block layer.
+    `latency` names the latency of the percentiles. `device_write_seconds` is the mean time of a write in the kernel's
+    disk statistics.
     """
 
     latency: str | None = None
@@ -34,7 +34,7 @@ class RunFigures:
 
 
 def figures_of(document: dict[str, Any]) -> RunFigures:
-    """Figures from report.json. Raises KeyError or TypeError for a document that is none."""
+    """Figures from report.json. Raises KeyError or TypeError for a document that is not a report."""
     name = primary_latency(list(document["latency"]))
     latency = document["latency"][name]["load"] if name is not None else {}
     rates = document["throughput"].get("load", {})
@@ -52,14 +52,14 @@ def figures_of(document: dict[str, Any]) -> RunFigures:
 
 
 def mean_write_seconds(counters: dict[str, int]) -> float | None:
-    """Mean seconds that a write took below the block layer; None where none was counted."""
+    """Mean seconds of a write in the kernel's disk statistics; None where no write was counted."""
     writes = counters.get("device_write_operations", 0)
     milliseconds = counters.get("device_write_milliseconds")
     return milliseconds / writes / 1000 if writes and milliseconds is not None else None
 
 
 def _onset(findings: list[dict[str, Any]]) -> Onset | None:
-    """Findings are in order of onset."""
+    """Onset of the first finding that degrades the run, or None; `findings` are in order of onset."""
     first = next((finding for finding in findings if finding["degrades"]), None)
     if first is None:
         return None

@@ -1,4 +1,4 @@
-"""What the analysis found in a run: each finding with its drive, its layer and its cause, and a sentence for it."""
+"""Findings of a run for its report: each with its drive, its layer, its cause and a sentence."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,9 +28,9 @@ from cliffwatch.report.schema.findings import JudgedByDocument
 class ReportedFinding:
     """Finding with drive, layer, cause and sentence.
 
-    `degrades` says whether the verdict takes it. `drive` is the drive that slowed down, None where none did.
-    `diagnosis` and `layers` are None for a change for the better; `judged_by` is how much they are made of, before the
-    onset and since.
+    `degrades` is whether it degrades the verdict. `drive` is the drive that slowed down, None where none did.
+    `judged_by` is the amount of data, before the onset and since, behind `diagnosis` and `layers`; all three are None
+    for a recovery and for a finding that the client caused.
     """
 
     finding: Finding
@@ -53,7 +53,7 @@ def findings_of(run: Collected) -> tuple[ReportedFinding, ...]:
 
 
 def raised_in(run: Collected) -> tuple[ReportedFinding, ...]:
-    """Findings that online detection raises in such a run, explained by the data of the whole run."""
+    """Findings that online detection raises when the run is replayed, explained by the data of the whole run."""
     judged = _judged(run)
     return () if judged is None else _explained(run, replay(*judged), judged[0])
 
@@ -84,9 +84,9 @@ def _explained(run: Collected, findings: Iterable[Finding], series: Sequence[Ser
 
 
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:
-    """The finding with the moment at which it was raised while the run went on, if an event records that; else without.
+    """The finding with `detected`: when it was raised during the run, from its event; None where no event records it.
 
-    It began where that did if it `eased_before`.
+    Its onset becomes that of the raised finding where both are one change (`eased_before`).
     """
     reported = (
         event for event in events if event.type is EventType.FINDING and is_about(event, finding, window_seconds)
@@ -101,7 +101,7 @@ def with_detection(finding: Finding, events: Sequence[Event], window_seconds: fl
 
 
 def _end_of(reported: Event, events: Sequence[Event]) -> float | None:
-    """When the finding of an event was over; None while it lasted."""
+    """When the finding of an event ended, in seconds since the epoch; None while no event records its end."""
     key = key_in(reported.detail)
     for event in events if key is not None else ():
         is_end = (event.type, event.name) == (EventType.NOTE, ENDED_NOTE)
@@ -121,7 +121,7 @@ def _onset_of(event: Event) -> float:
 
 
 def is_about(event: Event, finding: Finding, window_seconds: float) -> bool:
-    """Whether a finding event is about this finding. A drift's beginning is seen differently as it goes on."""
+    """Whether a finding event is about this finding, by kind and onset. A drift's detected onset changes over time."""
     reach_seconds = EASED_WINDOWS * window_seconds
     kind, onset = _kind_of(event), _onset_of(event)
     sudden = {each.value for each in SUDDEN}
@@ -131,7 +131,7 @@ def is_about(event: Event, finding: Finding, window_seconds: float) -> bool:
 
 
 def client_limit(run: Collected, found: Sequence[ReportedFinding]) -> str:
-    """Sentence on how the client itself was the limit; empty where nothing shows that it was."""
+    """Sentence on why the client was the bottleneck; empty where nothing shows that it was."""
     if idle := not_asked_for((each.finding, each.sentence) for each in found):
         return idle
     for each in found:
@@ -145,7 +145,7 @@ def client_limit(run: Collected, found: Sequence[ReportedFinding]) -> str:
 
 
 def unconfirmed(run: Collected, found: Sequence[ReportedFinding]) -> list[Event]:
-    """Findings that were raised while the run went on and that the whole run does not confirm."""
+    """Events of findings that were raised during the run and that the analysis of the whole run does not confirm."""
     return [
         event
         for event in run.events
@@ -156,7 +156,7 @@ def unconfirmed(run: Collected, found: Sequence[ReportedFinding]) -> list[Event]
 
 
 def _has_reason(event: Event, found: Sequence[ReportedFinding], window_seconds: float) -> bool:
-    """Whether it is work that was not done, and the whole run shows the latency that accounts for it."""
+    """Whether an event is a stall or shortfall that a slower latency among the findings accounts for."""
     kind, onset = _kind_of(event), _onset_of(event)
     if kind not in {each.value for each in OF_WORK}:
         return False
@@ -165,7 +165,7 @@ def _has_reason(event: Event, found: Sequence[ReportedFinding], window_seconds: 
 
 
 def summaries(found: Sequence[ReportedFinding]) -> tuple[FindingSummary, ...]:
-    """Findings as the verdict takes them."""
+    """Kind and sentence of each finding that degrades the verdict."""
     return tuple(FindingSummary(each.finding.kind.value, each.sentence) for each in found if each.degrades)
 
 
@@ -179,7 +179,7 @@ def _found(
     elapsed_text = elapsed(finding.onset - (run.load.start if run.load else finding.onset))
     names = {each.major_minor: each.name for each in drives_of(run)}
     if finding.kind is FindingKind.RECOVERY or finding.is_of_client:
-        # Neither a drive nor a cause below the client has to do with it.
+        # A recovery, or a finding that the client caused, has no drive and no cause below the client.
         sentence = sentence_of(finding, series, names, known, Circumstances(elapsed_text))
         return ReportedFinding(finding, series, False, None, None, None, sentence)
     comparison = compare_around(run, finding, series.operation or primary)

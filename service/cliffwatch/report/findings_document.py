@@ -1,4 +1,4 @@
-"""Findings and limits as report.json has them. What does not apply is absent."""
+"""Build the findings and the limits of report.json. Fields that do not apply are absent."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -36,7 +36,7 @@ def findings_document(found: Sequence[ReportedFinding], zero: float) -> list[Fin
 
 
 def limits_document(judged: Sequence[Judged], zero: float) -> list[LimitDocument]:
-    """Limits in the order in which the workload has them."""
+    """Limits in the workload's order; `zero` is the load's start."""
     rows = []
     for each in judged:
         row: LimitDocument = {
@@ -133,7 +133,7 @@ def _affected(size: Size) -> Affected:
 
 
 def _add_sizes(body: FindingDocument, size: Size, zero: float) -> None:
-    """Add to baseline and level the worst since the onset, and band and time of the baseline's windows."""
+    """Add to `body` the worst level since the onset, and the band and the time span of the baseline's windows."""
     body["worst"], body["worst_ratio"] = six_digits(size.worst), round(size.worst_ratio, 4)
     body["baseline_low"], body["baseline_high"] = six_digits(size.baseline.low), six_digits(size.baseline.high)
     body["baseline_start_seconds"] = _since(zero, size.baseline.start)

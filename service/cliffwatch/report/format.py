@@ -1,4 +1,4 @@
-"""Quantities as people read them: the filters of the report's pages, and the numbers in its sentences."""
+"""Format quantities for people: template filters of the pages, and numbers in the report's sentences."""
 
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from cliffwatch.journal.event_text import event_text
 
 
 def marked(text: str) -> Markup:
-    """A message that terminals show too, for a page: what stands between two backticks is code."""
+    """HTML of a message that terminals show too: text between two backticks becomes a code element."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
@@ -28,24 +28,24 @@ def marked(text: str) -> Markup:
 
 
 def latency(seconds: float | None) -> str:
-    """Three digits and a unit: 0.0123 → `12.3 ms`. A dash where nothing was counted."""
+    """Latency with three digits and a unit: 0.0123 → `12.3 ms`. A dash for None."""
     return "–" if seconds is None else format_latency(seconds)
 
 
 def duration(seconds: float) -> str:
-    """`35h59m50s`, `4 s`; a minus sign for what came before the zero."""
+    """Duration such as `35h59m50s` or `4 s`, with a minus sign where it is negative."""
     return f"−{format_length(-seconds)}" if seconds < 0 else format_length(seconds)
 
 
 def elapsed(seconds: float) -> str:
-    """A place on the run's time line: `12:03:20`, hours going on past 24."""
+    """Elapsed time such as `12:03:20`; hours continue past 24."""
     whole = abs(round(seconds))
     sign = "−" if seconds <= -0.5 else ""
     return f"{sign}{whole // 3600:d}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
 
 
 def count(number: float) -> str:
-    """`1,296,000`; from ten million on `12.96 million`."""
+    """Count such as `1,296,000`; from ten million on such as `12.96 million`."""
     return format_count(number)
 
 
@@ -62,17 +62,17 @@ def byte_rate(bytes_per_second: float | None) -> str:
 
 
 def moment(timestamp: str) -> str:
-    """`2026-11-21 07:34:13 UTC` of an RFC 3339 timestamp in UTC."""
+    """Format an RFC 3339 timestamp in UTC as `2026-11-21 07:34:13 UTC`."""
     return datetime.fromisoformat(timestamp).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def label(name: str, content: Any = None) -> str:
-    """A key or a name as words: `cool_down` → `cool down`. `size_bytes` is `size` where `value` writes its unit."""
+    """Key or name as words: `cool_down` → `cool down`; without a unit that `value` writes: `size_bytes` → `size`."""
     return name.removesuffix(_unit(name, content)).replace("_", " ")
 
 
 def value(name: str, content: Any) -> str:
-    """A plain value as its key's unit says."""
+    """Format a plain value by the unit at the end of its key."""
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, int | float):
@@ -88,7 +88,7 @@ def value(name: str, content: Any) -> str:
 
 
 def _unit(name: str, content: Any) -> str:
-    """The unit at the end of a key whose value is a number in it. Whole `_ratio`s are the kernel's, in per cent."""
+    """Unit at the end of a key with a numeric value, else empty. An int `_ratio` is per cent (kernel): no unit."""
     if isinstance(content, bool) or not isinstance(content, int | float):
         return ""
     units = ("_bytes", "_seconds", "_ratio") if isinstance(content, float) else ("_bytes", "_seconds")

@@ -1,4 +1,4 @@
-"""The gaps in a run's measurement that its own events account for."""
+"""Gaps in a run's measurement that its events record."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from cliffwatch.analysis.coverage import Gap
 from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.journal import Event, EventType, ends_load
 
-#: The reason of what a load that failed did not measure any more.
+#: Reason of the gap after a load that failed.
 LOAD_FAILED = "load_failed"
 
 
 def recorded_gaps(events: Sequence[Event]) -> list[Gap]:
-    """Gaps from events: one for each that records a gap, and all time after a load that failed."""
+    """Gaps from events: one for each gap event, and one for all time after a load that failed."""
     gaps = []
     for event in events:
         if event.type is EventType.GAP:

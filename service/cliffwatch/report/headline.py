@@ -1,4 +1,4 @@
-"""One sentence that says what happened to a run, and why."""
+"""Headline of a report: one sentence on what happened to the run, and why."""
 
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import Phase
@@ -6,12 +6,12 @@ from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.format import count, duration, latency
 from cliffwatch.report.schema.report import ReportBody
 
-#: An hour is mentioned beside the first and the last when it was so many times as slow as both.
+#: The slowest hour is mentioned when its p99 is more than this many times that of both the first and the last hour.
 _WORTH_MENTIONING = 1.1
 
 
 def headline(document: ReportBody) -> str:
-    """Headline of a report, from its document without one."""
+    """Headline of a report, from the other fields of its document."""
     reasons = document["verdict"]["reasons"]
     if document["verdict"]["name"] != VerdictName.PASS.value:
         first = reasons[0] if reasons else "No reason was recorded."
@@ -27,7 +27,7 @@ def headline(document: ReportBody) -> str:
 
 
 def _change(document: ReportBody) -> str | None:
-    """How p99 moved: from the first hour to the last, or from the baseline to the soak of a run shorter than that."""
+    """Sentence on how p99 changed: from first hour to last, or from baseline to soak in a load of at most two hours."""
     name = primary_latency(list(document["latency"]))
     if name is None:
         return None

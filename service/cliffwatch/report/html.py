@@ -1,7 +1,7 @@
-"""report.html: the document as one page that needs nothing but itself.
+"""Render report.html: the report document as one self-contained page.
 
-Whatever comes from outside (workload, facts, events) reaches the page through Jinja's autoescaping, or as JSON whose
-markup characters are escaped. The page's own policy lets no script run but the two that are written into it.
+All input from outside (workload, facts, events) reaches the page through Jinja's autoescaping, or as JSON whose
+markup characters are escaped. The page's Content Security Policy allows only the two scripts that are written into it.
 """
 
 import base64
@@ -30,12 +30,12 @@ from cliffwatch.report.limits.results import times_more
 from cliffwatch.report.schema.report import ReportDocument
 
 _TEMPLATES = Path(__file__).parent / "templates"
-#: What the report and the service's pages look alike by.
+#: Style sheet that the report and the service's pages share.
 THEME = _TEMPLATES / "theme.css"
 _REPORT_STYLE = _TEMPLATES / "report.css"
-#: Numbers are written as the service's pages write them.
-#: Of a section: its id and its words, which hold no markup of their own.
+#: Heading of a section: its id and its text, which holds no markup.
 _HEADING = re.compile(r'<h2 id="([a-z-]+)">([^<]+)</h2>')
+#: format.js writes numbers as the service's pages do.
 _REPORT_SCRIPTS = (
     Path(__file__).parents[1] / "web" / "static" / "format.js",
     _TEMPLATES / "report-paint.js",
@@ -46,7 +46,7 @@ CHART_LIBRARY = Path(__file__).parents[1] / "web" / "assets" / "node_modules" / 
 #: Rows of a table beyond which the page points to report.json.
 ROW_LIMIT = 400
 
-#: What each verdict looks like besides its colour, which not everybody sees, and what it means.
+#: Symbol and meaning of each verdict; the symbol is for readers who cannot distinguish its colour.
 VERDICTS: dict[str, tuple[str, str]] = {
     VerdictName.PASS: (
         "✓",
@@ -61,7 +61,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChartLibrary:
-    """uPlot as it is written into the page. Its licence asks to go where it goes."""
+    """uPlot as it is written into the page, with its licence, which every copy has to include."""
 
     script: str
     style: str
@@ -69,7 +69,7 @@ class ChartLibrary:
 
 
 def chart_library(directory: Path = CHART_LIBRARY) -> ChartLibrary | None:
-    """uPlot from where `make assets` puts it; None when it is not there."""
+    """Read uPlot from where `make assets` puts it; None when it is not there."""
     try:
         return ChartLibrary(
             script=(directory / "dist" / "uPlot.iife.min.js").read_text(encoding="utf-8"),
@@ -81,7 +81,7 @@ def chart_library(directory: Path = CHART_LIBRARY) -> ChartLibrary | None:
 
 
 def render(document: ReportDocument, series: ChartSeries, library_directory: Path = CHART_LIBRARY) -> str:
-    """The page for a report document and its series. Without the chart library it has tables and says so."""
+    """Page of a report document and its series. Without the chart library it has tables and says so."""
     library = chart_library(library_directory)
     script = "".join(path.read_text(encoding="utf-8") for path in _REPORT_SCRIPTS)
     scripts = [script] if library is None else [library.script, script]
@@ -102,10 +102,10 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
             data=json_for_script(as_data(series, document)),
             policy=" ".join(f"'{_digest(content)}'" for content in scripts),
             script=Markup(script),  # noqa: S704 - our own file
-            style=Markup("".join(path.read_text(encoding="utf-8") for path in (THEME, _REPORT_STYLE))),  # noqa: S704 - ours
+            style=Markup("".join(path.read_text(encoding="utf-8") for path in (THEME, _REPORT_STYLE))),  # noqa: S704
         )
     )
-    # A lone surrogate, which JSON can carry and UTF-8 cannot, must not be what keeps a report from being made.
+    # A lone surrogate, which JSON can carry and UTF-8 cannot, is replaced, so that it does not prevent the report.
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -128,7 +128,7 @@ def json_for_script(content: Any) -> Markup:
 
 
 def environment(templates: Path) -> Environment:
-    """Jinja environment of all pages: escaping, strictness, and quantities as people read them."""
+    """Jinja environment of all pages: autoescaping, errors for undefined names, and filters that format quantities."""
     made = Environment(
         loader=FileSystemLoader(templates),
         autoescape=select_autoescape(["html"]),
@@ -168,5 +168,5 @@ def _report_environment() -> Environment:
 
 
 def _digest(script: str) -> str:
-    """How a content security policy names a script that may run."""
+    """Hash by which a Content Security Policy allows a script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

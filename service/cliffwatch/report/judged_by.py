@@ -7,7 +7,7 @@ from cliffwatch.report.collect import Collected
 from cliffwatch.report.schema.findings import JudgedByDocument
 from cliffwatch.telemetry.catalogue import FREE_BLOCKS, HOST_WRITTEN, MEDIA_WRITTEN, TEMPERATURE
 
-#: What drives say of themselves; the one with the most samples counts.
+#: Series that drives report about themselves; the one with the most samples counts.
 _OF_DRIVES = (MEDIA_WRITTEN, HOST_WRITTEN, FREE_BLOCKS, TEMPERATURE)
 
 

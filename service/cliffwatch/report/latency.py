@@ -1,4 +1,4 @@
-"""The exact latencies of a run: histograms merged by phase and hour, and how they were spread over time."""
+"""Exact latencies of a run: histograms merged by phase and hour, and a heat map over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.report.charts.heat import COLUMN_LIMIT, HeatMap, shares_of
 
 HOUR_SECONDS = 3600.0
-#: Rows of the heat map: powers of two of a second, from about 1 µs to more than the hour that a histogram goes to.
+#: Rows of the heat map: powers of two of a second, from about 1 µs to more than an hour, the end of a histogram.
 BOUNDS_SECONDS = [2.0**power for power in range(-20, 13)]
 
 
@@ -51,8 +51,8 @@ class _Spread:
 def read_latency(
     reader: JournalReader, windows: Sequence[JournalWindow], zero: float, seconds: float
 ) -> tuple[list[LatencyGroup], HeatMap | None]:
-    """One pass over latency.hlog, for a load of `seconds` from `zero` on; whatever else is wanted is merged from the
-    groups. The heat map is of the primary latency; None where nothing was counted."""
+    """Read latency.hlog once, for a load of `seconds` that began at `zero`: groups, from which all other spans are
+    merged, and the heat map of the primary latency, None where nothing was counted."""
     recording = [window for window in windows if window.latency]
     name = primary_latency(sorted({name for window in recording for name in window.latency}))
     spread = _Spread(name, zero, seconds, _columns(recording, seconds)) if seconds > 0 and recording else None
@@ -71,7 +71,7 @@ def read_latency(
 
 
 def _columns(windows: Sequence[JournalWindow], seconds: float) -> int:
-    """As many as the load has windows, so that each is about one, up to the limit."""
+    """Number of heat map columns: about one for each window of the load, at most COLUMN_LIMIT."""
     return max(1, min(COLUMN_LIMIT, round(seconds / median(window.end - window.start for window in windows))))
 
 
@@ -80,7 +80,7 @@ def _hour(window: JournalWindow, zero: float) -> int:
 
 
 def latency_counts(windows: Sequence[JournalWindow], latency: Sequence[LatencyGroup]) -> tuple[int, int]:
-    """How many latencies the windows counted, and how many of them the histograms still hold."""
+    """Number of latencies that the windows counted, and number of these that the histograms still hold."""
     recorded = sum(int(summary.get("count") or 0) for window in windows for summary in window.latency.values())
     read = sum(histogram.count for group in latency for histogram in group.histograms.values())
     return recorded, min(read, recorded)

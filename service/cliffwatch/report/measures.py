@@ -1,4 +1,4 @@
-"""What a run measured before and after an onset: windows, events and telemetry as `Measures` and layer times."""
+"""Measurements of a run before and after an onset: windows, events and telemetry as `Measures` and layer times."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,11 +40,11 @@ from cliffwatch.telemetry.catalogue import (
 )
 from cliffwatch.telemetry.reader import Samples
 
-#: How long before the client a drive may have slowed down and still be what the client felt.
+#: Number of windows before the client's onset in which a slowdown of the drive can have caused it.
 _LEAD_WINDOWS = 60
-#: The page cache took no more than this share of what was written: requests can be held against operations.
+#: Share of written bytes that the page cache may absorb for device requests to be comparable with operations.
 _UNABSORBED = 0.1
-#: The limits of a cloud's volume, as the drive exporter names them.
+#: Text for each limit of a cloud's volume, by its name in the drive exporter.
 _LIMITS = {
     "volume_iops": "the volume's limit of IOPS",
     "volume_throughput": "the volume's limit of throughput",
@@ -55,10 +55,10 @@ _LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything about one finding that its cause and its layer are derived from; `drive` is the one that slowed down.
+    """All data from which the cause and the layer of one finding are derived; `drive` is the drive that slowed down.
 
-    `before` and `after` are the merged histograms of both spans, by latency name; `judged_by` is how much there is of
-    each.
+    `before` and `after` are the merged histograms of both spans, by latency name; `judged_by` is the amount of data in
+    each span.
     """
 
     measures: Measures
@@ -135,7 +135,7 @@ def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list
 
 
 def _thousandth(change: Change) -> Change:
-    """Milliseconds a second as a ratio."""
+    """Convert milliseconds per second to a ratio."""
     return Change(*(None if value is None else value / 1000 for value in (change.before, change.after)))
 
 
@@ -145,14 +145,14 @@ def _device_requests(windows: Windows) -> float | None:
 
 
 def _own_bytes(windows: Windows, kind: str) -> float:
-    """Bytes that the engine reports, or that the kernel charges to its process where that is more."""
+    """Bytes per second that the engine reports, or that the kernel charges to its process if these are more."""
     return max(rate_of(windows, name) or 0.0 for name in (f"{kind}_bytes", f"engine_{kind}_bytes"))
 
 
 def _other_bytes(run: Collected, windows: Windows) -> float | None:
     """Bytes per second that the drives moved beyond what the run asked for.
 
-    What the run itself had left in the page cache reaches the drives later and is subtracted.
+    Bytes that the run had left in the page cache before reach the drives later and are subtracted.
     """
     total, seconds = 0.0, sum(window.seconds for window in windows)
     for kind in ("written", "read"):
@@ -165,7 +165,7 @@ def _other_bytes(run: Collected, windows: Windows) -> float | None:
 
 
 def _left_in_cache(windows: Windows, moment: float) -> float:
-    """Bytes that the run had written by then and the drives had not: at most what was dirty or under write-back."""
+    """Bytes that the run had written by `moment` and the drives had not; at most the dirty and write-back bytes."""
     before = [window for window in windows if window.end <= moment + 1e-6]
     if not before:
         return 0.0
@@ -176,9 +176,9 @@ def _left_in_cache(windows: Windows, moment: float) -> float:
 
 
 def _other_operations(spans: Spans) -> Change:
-    """Requests that the run's own operations do not account for, at the ratio of requests per operation before.
+    """Requests per second beyond those of the run's own operations, at the requests per operation before the onset.
 
-    None where the page cache took part of what was written: requests and operations then have little in common.
+    Unknown where the page cache absorbed part of the writes: requests and operations then have little in common.
     """
     if not spans.before or not spans.after:
         return UNKNOWN_CHANGE
@@ -199,8 +199,8 @@ def _amplification(source: SpanSource, windows: Windows) -> float | None:
 
 
 def _limit_exceeded(source: SpanSource) -> tuple[str, Change]:
-    """The limit of a cloud's volume that was exceeded for most of the time since, in words, and for which share of
-    it."""
+    """Text of the cloud volume's limit that was exceeded longest since the onset, and the share of time in which it was
+    exceeded."""
     found = []
     for limit, words in _LIMITS.items():
         change = source.change(partial(source.rate_of_samples, samples=source.samples(LIMIT_EXCEEDED, limit=limit)))
@@ -210,7 +210,7 @@ def _limit_exceeded(source: SpanSource) -> tuple[str, Change]:
 
 
 def _growth(source: SpanSource, windows: Windows) -> float | None:
-    """Growth of stored bytes per second: by the engine's segments, or by the file system's free space."""
+    """Growth of stored bytes per second: from the engine's segment counters, else from the file system's free space."""
     begun, written = rate_of(windows, "segments_begun"), rate_of(windows, "written_bytes")
     if begun and written is not None:
         deleted = rate_of(windows, "segments_deleted") or 0.0
@@ -225,7 +225,7 @@ def _growth(source: SpanSource, windows: Windows) -> float | None:
 
 
 def _lead(windows: Windows, finding: Finding, latency: Change) -> float | None:
-    """Seconds by which the drive's writes slowed down before the onset."""
+    """Seconds from when the drive's writes slowed down to the onset; None where they did not."""
     if latency.values is None or not latency.rose(DEVICE_ROSE):
         return None
     between = sqrt(max(latency.values[0], 1e-9) * latency.values[1])
@@ -240,7 +240,7 @@ def _lead(windows: Windows, finding: Finding, latency: Change) -> float | None:
 
 
 def _nearby_events(events: Sequence[Event], onset: float) -> tuple[NearbyEvent, ...]:
-    """Events of engines and of the run near the onset; `engine_` is put before the worker's events on its engine."""
+    """Engine events and gaps with their time from the onset; the worker's events on its engine get prefix `engine_`."""
     own = {"started", "died", "exited", "killed"}
     found = []
     for event in events:
@@ -280,7 +280,7 @@ def _histogram_mean(histogram: Histogram | None) -> float | None:
 
 
 def _queue_share(source: SpanSource, windows: Windows, operation: str) -> float | None:
-    """Share of a request's time in the block layer's queue, by eBPF's histograms; their buckets' middles stand in."""
+    """Share of a request's time in the block layer's queue, from eBPF histograms, each bucket valued at its middle."""
     queue, device = (
         _bucket_mean(source, windows, source.samples(name, operation=operation))
         for name in (QUEUE_TIME, DEVICE_LATENCY)

@@ -17,7 +17,7 @@ from cliffwatch.telemetry.catalogue import HOST_WRITTEN
 from cliffwatch.telemetry.increases import sum_of_increases
 from cliffwatch.telemetry.reader import Samples
 
-#: Windows on each side of an onset that are compared, and those next to it that are left out, since it lies in them.
+#: Number of windows compared on each side of an onset, and of those next to it left out, since it lies in them.
 SPAN_WINDOWS, GUARD_WINDOWS = 30, 1
 
 Windows = Sequence[JournalWindow]
@@ -25,7 +25,7 @@ Windows = Sequence[JournalWindow]
 
 @dataclass(frozen=True, slots=True)
 class RunDrive:
-    """A drive below the target, as the kernel and its maker name it; `serial` is empty where there is none."""
+    """A drive below the target: kernel name, major:minor, and serial (or WWN, or backing file), empty without any."""
 
     name: str
     major_minor: str
@@ -34,9 +34,10 @@ class RunDrive:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The windows that are compared; either may be empty. `is_at_end`: those after are the last ones.
+    """Windows before and after an onset that are compared; either may be empty.
 
-    `since` is `after` with the windows that the onset lies in, where what happens only once is counted.
+    `is_at_end`: `after` holds the last windows of the change. `since` is `after` with the windows that the onset lies
+    in; single incidents, such as broken connections, are counted over it.
     """
 
     before: Windows
@@ -46,7 +47,7 @@ class Spans:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Text of the time that both spans cover, for sentences about what was measured in them."""
+        """Text for the length of each span, for sentences about what was measured in it."""
         before, after = (
             format_duration(round(sum(window.seconds for window in windows))) for windows in (self.before, self.after)
         )
@@ -55,7 +56,7 @@ class Spans:
 
 
 def drives_of(run: Collected) -> list[RunDrive]:
-    """The drives that the facts name. One without a serial of its own has that which its exporter gave it."""
+    """Drives in the facts. A drive without serial or WWN there gets the serial that its exporter reports."""
     found = run.facts.get("drives")
     reported = run.telemetry.of(HOST_WRITTEN) if run.telemetry is not None else ()
     serials = {samples.labels.get("device"): samples.labels.get("serial") for samples in reported}
@@ -69,7 +70,7 @@ def drives_of(run: Collected) -> list[RunDrive]:
 
 
 def spans_around(windows: Windows, finding: Finding) -> Spans:
-    """Shortly before and after the onset; for a drift, before it began and at its end."""
+    """Windows shortly before and after the onset; for a drift, the first after warm-up and the last of the drift."""
     until = float("inf") if finding.until is None else finding.until
     loaded = [window for window in windows if window.phase != Phase.WARM_UP]
     before = [window for window in loaded if window.end <= finding.onset + 1e-6]
@@ -84,7 +85,7 @@ def spans_around(windows: Windows, finding: Finding) -> Spans:
 
 
 class SpanSource:
-    """Quantities over both spans, from windows first and from telemetry where windows do not have them."""
+    """Quantities before and after an onset: from windows, or from telemetry where windows do not have them."""
 
     def __init__(self, run: Collected, spans: Spans, drive: RunDrive | None) -> None:
         self.spans = spans
@@ -95,11 +96,11 @@ class SpanSource:
         return Change(*(of_windows(windows) if windows else None for windows in (self.spans.before, self.spans.after)))
 
     def rate(self, name: str, zero_with: str = "") -> Change:
-        """Rate of a counter, per second; 0 where only `zero_with` is there."""
+        """Rate of a counter, per second; 0 where windows have only the counter `zero_with`."""
         return self.change(lambda windows: rate_of(windows, name, zero_with))
 
     def rate_since(self, name: str) -> Change:
-        """Rate, per second, of a counter of single incidents, such as broken connections."""
+        """Rate per second, before the onset and since, of a counter of single incidents, such as broken connections."""
         before, since = (
             rate_of(windows, name) if windows else None for windows in (self.spans.before, self.spans.since)
         )
@@ -113,7 +114,7 @@ class SpanSource:
         return self.change(lambda windows: max((w.gauges[name] for w in windows if name in w.gauges), default=None))
 
     def samples(self, name: str, **labels: str) -> list[Samples]:
-        """Samples of a series: of the drive that slowed down, or of all; with the labels given."""
+        """Telemetry samples of a series with these labels: of the drive that slowed down, or else of all drives."""
         found = self._telemetry.of(name) if self._telemetry is not None else ()
         if self.drive is not None:
             labels |= {"device": self.drive.name}
@@ -124,7 +125,7 @@ class SpanSource:
         ]
 
     def level(self, name: str) -> Change:
-        """The mean of what a gauge of telemetry was over each span; the lowest of several drives."""
+        """Mean of a telemetry gauge over each span; with several drives, the lowest mean."""
         found = self.samples(name)
 
         def of_windows(windows: Windows) -> float | None:
@@ -138,17 +139,17 @@ class SpanSource:
         return self.change(of_windows)
 
     def increase(self, windows: Windows, samples: list[Samples]) -> float | None:
-        """Increase of telemetry's counters over a span, cut to the time of which there are samples."""
+        """Sum of the increases of telemetry counters over a span, clipped to the time with samples."""
         found = self._increase(windows, samples)
         return None if found is None else found[0]
 
     def rate_of_samples(self, windows: Windows, samples: list[Samples]) -> float | None:
-        """Rate of telemetry's counters over a span, per second."""
+        """Rate of telemetry counters over a span, per second."""
         found = self._increase(windows, samples)
         return None if found is None else found[0] / found[1]
 
     def _increase(self, windows: Windows, samples: list[Samples]) -> tuple[float, float] | None:
-        """Increase, and the seconds in which it was counted."""
+        """Increase of telemetry counters over a span, and the seconds in which it was counted."""
         found = [each for each in samples if len(each.times) > 1]
         if not found or self._telemetry is None:
             return None
@@ -162,7 +163,7 @@ class SpanSource:
 
 
 def device_latency(source: SpanSource, operation: str) -> Change:
-    """Mean seconds of a request, of the drive that slowed down where windows separate drives."""
+    """Mean seconds of a read or write request: of the drive that slowed down where it has own counters, else of all."""
     prefixes = [f"{source.drive.major_minor}."] if source.drive is not None else []
 
     def of_windows(windows: Windows) -> float | None:
@@ -176,7 +177,7 @@ def device_latency(source: SpanSource, operation: str) -> Change:
 
 
 def slowed_drive(spans: Spans, drives: list[RunDrive]) -> RunDrive | None:
-    """The drive whose writes slowed down most; the only one where there is one."""
+    """Drive whose writes slowed down most, None where none did; a single drive in any case."""
     if len(drives) == 1:
         return drives[0]
 
@@ -200,8 +201,8 @@ def rate_of(windows: Windows, name: str, zero_with: str = "") -> float | None:
 
 
 def _counted_seconds(windows: Windows, name: str) -> float:
-    """How long a counter was counted. A drive's is in some windows only where its counters could not be read in the
-    others, or were scraped less often."""
+    """Seconds in which a counter was counted: for a counter of drives, without the windows that have no drive counters,
+    because these could not be read or were scraped less often."""
     drive = "device_" if name.startswith("device_") else f"{name.partition('.')[0]}."
     is_of_drive = name.startswith(drive)
     counted = [window for window in windows if not is_of_drive or f"{drive}write_operations" in window.counters]

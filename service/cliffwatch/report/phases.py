@@ -12,14 +12,14 @@ def phase_bounds(events: Iterable[Event]) -> dict[str, tuple[float, float]]:
     bounds: dict[str, tuple[float, float]] = {}
     entered = [event for event in events if event.type is EventType.PHASE]
     for event, following in zip_longest(entered, entered[1:]):
-        # Preparing takes as long as it takes: it ends where the next phase begins.
+        # The preparation has no planned end: it ends where the next phase begins.
         start = _start(event)
         begins = start if following is None else _start(following)
         end = event.moment("end")
         end = begins if end is None else end
         # A warm-up that waits for the steady state ends when it is reached, which is before its planned end.
         is_cut = event.name == Phase.WARM_UP and start < begins < end
-        # A load that was moved, and one that was resumed, record a phase again: the last record holds.
+        # A phase is recorded again when the load is shifted or resumed: the last record holds.
         bounds[event.name] = (start, begins if is_cut else end)
     return bounds
 

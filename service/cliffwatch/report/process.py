@@ -15,17 +15,16 @@ from cliffwatch.journal.conclusion import Conclusion
 TIMEOUT_SECONDS = 600.0
 #: On top of what a process needs to start: a report of 36 h with six latencies takes some hundreds of MiB.
 MEMORY_LIMIT_BYTES = 4 * 1024**3
-#: The process's exit status when the disk had no room, and when it takes nothing for another reason.
+#: The process's exit status when the disk is full, and when it cannot be written for another reason.
 DISK_FULL, UNWRITABLE = 4, 5
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOutcome:
-    """Result of making a report: the conclusion (None: none was come to), and why the files are absent (empty: they are
-    there).
+    """Result of making a report: `conclusion`, None if none was reached; `failure`, why the files are absent, or empty.
 
-    `disk_full`: there was no room for the files, which may be over in a while. `unwritable`: the disk takes nothing,
-    for that reason or because it fails or was made read-only.
+    `disk_full`: there was no room for the files, which may be temporary. `unwritable`: the disk cannot be written,
+    because it is full, fails, or was made read-only.
     """
 
     conclusion: Conclusion | None
@@ -37,10 +36,10 @@ class ReportOutcome:
 def make_report(directory: Path, to: Path | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> ReportOutcome:
     """Make the report of the run whose journal is in `directory`, into that directory or into `to`.
 
-    The verdict is printed before the files are written: files that cannot be written do not cost it.
+    The process prints the verdict before it writes the files, so it is not lost when they cannot be written.
     """
     place = [] if to is None else ["--to", str(to)]
-    # It dies with the process that waits for it: the next one makes a report of its own.
+    # Killed when its parent ends: the next process that needs the report makes it anew.
     command = [
         "setpriv",
         "--pdeathsig",

@@ -8,10 +8,10 @@ _PLACE = "so-far"
 
 
 def provisional_directory(directory: Path) -> Path:
-    """Directory for report.json and report.html of the run in `directory`, until it has its own."""
+    """Directory for report.json and report.html of the run in `directory`, until it has its final report."""
     return directory / _PLACE
 
 
 def place_of_report(directory: Path, *, is_over: bool) -> Path:
-    """Directory of the run's present report: its journal, or the provisional one while the run is not over."""
+    """Directory of the run's current report: its journal, or the provisional one while the run is not over."""
     return directory if is_over or (directory / files.REPORT_JSON).exists() else provisional_directory(directory)

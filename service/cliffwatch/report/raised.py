@@ -1,8 +1,8 @@
-"""Final findings of a run, for its finish event: displays of live findings then show the report's instead.
+"""Final findings of a run, for its finish event: displays of live findings then show the report's findings instead.
 
-A finding that was raised while the run went on is named by how it was raised. One that only the whole run shows gets an
-event of its own, so that there is none that lists of findings leave out. One that was raised and that the whole run
-does not bear out is named as not confirmed.
+A finding that was raised during the run is identified by its kind, series and onset as raised. A finding that only the
+whole run shows gets an event of its own, so that lists of findings include it. A finding that was raised and that the
+whole run does not confirm is listed as not confirmed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.findings import ReportedFinding, is_about
 
-#: More are not findings any more but the run's state; the report has them all.
+#: Maximum number of findings in the event: more would describe the run's state. The report has all of them.
 RAISED_LIMIT = 50
 _KEYS = ("kind", "series", "onset")
 
@@ -22,8 +22,8 @@ _KEYS = ("kind", "series", "onset")
 def final_findings(
     found: Iterable[ReportedFinding], events: Sequence[Event], window_seconds: float
 ) -> list[dict[str, Any]]:
-    """Each finding of the report, with times in seconds since the epoch. `raised` names it as it was raised; where it
-    was not, it is absent."""
+    """Each finding of the report, with times in seconds since the epoch. `raised`: its kind, series and onset as raised
+    during the run; absent where it was not raised."""
     raised = _raised(events)
     rows = []
     for each in found:
@@ -38,7 +38,7 @@ def final_findings(
 
 
 def not_confirmed(unconfirmed: Iterable[Event]) -> list[dict[str, Any]]:
-    """Findings that were raised while the run went on and are not in its report."""
+    """Findings that were raised during the run and are not in its report."""
     rows = []
     for event in _raised(unconfirmed):
         summary = str(event.detail.get("summary") or event.name)

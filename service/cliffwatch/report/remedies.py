@@ -1,6 +1,6 @@
 """Remedies for an invalid or failed run: one sentence, from the first reason of its verdict.
 
-docs/report.md has the same remedies, a row a reason.
+docs/report.md has the same remedies, one row per reason.
 """
 
 from cliffwatch.model.run_state import VerdictName
@@ -31,7 +31,7 @@ _LATENCIES_LOST = "of the recorded latencies can no longer be read"
 
 
 def remedy_of(verdict: VerdictName | None, reasons: list[str], run_id: str) -> str:
-    """Remedy for a verdict; empty where the verdict says what the run measured."""
+    """Remedy for an invalid or failed verdict, by its first reason; empty for other verdicts."""
     if verdict not in (VerdictName.INVALID, VerdictName.FAILED):
         return ""
     reason = reasons[0] if reasons else ""

@@ -20,7 +20,7 @@ def steadiness_of(run: Collected) -> Steadiness | None:
 
 
 def not_steady(run: Collected, found: Steadiness | None) -> str:
-    """Why the drive is not known to have been steady, in a sentence; empty when it was, or it was not asked for."""
+    """Sentence on why the drive did not reach its steady state; empty when it did, or when that was not requested."""
     steady = run.order.workload.phases.steady if run.order else None
     if found is None or found.at is not None or steady is None:
         return ""
@@ -28,7 +28,7 @@ def not_steady(run: Collected, found: Steadiness | None) -> str:
 
 
 def steady_document(run: Collected, found: Steadiness, zero: float) -> Steady:
-    """The rounds and what the rule made of them; `zero` is the load's start."""
+    """Section of report.json: the rounds, and whether and when they were steady; `zero` is the load's start."""
     rounds = [
         {"start_seconds": round(each.start - zero, 3), "end_seconds": round(each.end - zero, 3)}
         | {name: six_digits(value) for name, value in each.values.items()}

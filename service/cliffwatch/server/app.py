@@ -1,4 +1,4 @@
-"""The application: routes, and what is started before the first request and stopped after the last."""
+"""The application: its routes, and the tasks that start before the first request and stop after the last."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -75,13 +75,13 @@ _PROTECTED = (
     Code.DATABASE_UNAVAILABLE,
 )
 _PAGES = (run_pages, library_pages, run_now, start_page, login, drives_page, schedules_page, runbooks, static_files)
-#: In the order in which they are tried and documented.
+#: Modules with routes of the API, in the order in which routes are tried and documented.
 _API = (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery, aging)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)
 
 
 class Background(Protocol):
-    """Something that goes on beside the requests."""
+    """Background task of the service, such as the reconciler."""
 
     def start(self) -> None: ...
 
@@ -100,7 +100,7 @@ def create_app(
     reconciler: BackgroundFactory | None = None,
     request_stop: Callable[[Path, bool], None] = launcher.request_stop,
 ) -> FastAPI:
-    """The service. `reconciler` and `request_stop` are the ways to run workers; tests give their own."""
+    """Create the service's application. `reconciler` and `request_stop` control workers; tests replace them."""
     app = FastAPI(
         title="Cliffwatch",
         version=VERSION,
@@ -147,7 +147,7 @@ def _lifespan_of(
             turns = RunTurns()
             service = RunService(settings, database, clock, request_stop, questions, turns)
             scheduler = _scheduler(settings, database, clock, service)
-            # First of all: it makes sure that no other service is at work here.
+            # Started before all that follows: its lock ensures that no other service works on the same state.
             scheduler.start()
             held.callback(scheduler.stop)
             service.sweep()
@@ -225,8 +225,8 @@ def _reconciler(database: Database, clock: Clock) -> Background:
 
 
 def _templates() -> list[tuple[str, str]]:
-    """(method, path template) of every route, the pages' too."""
-    # Not of the API's document, which takes as long to make as all else of the application.
+    """(method, path template) of every route, including those of pages."""
+    # Not from the OpenAPI document, which takes as long to make as the rest of the application.
     return [(method, route.path) for route in _routes() for method in route.methods or ()]
 
 

@@ -11,7 +11,7 @@ GOLDEN = Path(__file__).with_name("openapi.json")
 
 
 def render() -> str:
-    """The OpenAPI document as it is kept: the same text for the same API."""
+    """Text of the OpenAPI document for openapi.json, always the same for the same API."""
     with tempfile.TemporaryDirectory() as directory:
         app = create_app(read_settings(state_directory=Path(directory)))
     return json.dumps(app.openapi(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"

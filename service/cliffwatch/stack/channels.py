@@ -1,7 +1,7 @@
-"""Channels: where people are notified, of what, and the file that holds each one's secret.
+"""Notification channels: for each its kind, the occasions for notifications, and the file that holds its secret.
 
-They stand in `notifications.json` of the state directory, without their secrets. What Alertmanager reads is made from
-them (`receivers`) whenever the stack is started or a channel changes.
+They are stored in `notifications.json` of the state directory, without their secrets. Alertmanager's configuration is
+made from them (`receivers`) whenever the stack is started or a channel changes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +18,12 @@ from cliffwatch.base.faults import faults_of
 from cliffwatch.model.settings import Settings
 
 FILE = "notifications.json"
-#: Longer than any address or key.
+#: Maximum length of a secret: longer than any address or key.
 _SECRET_CHARACTERS = 4096
 
 
 class ChannelKind(StrEnum):
-    """What carries a notification."""
+    """Kind of service that carries a notification."""
 
     SLACK = "slack"
     EMAIL = "email"
@@ -32,7 +32,7 @@ class ChannelKind(StrEnum):
 
 
 class Occasion(StrEnum):
-    """What a channel is notified of; docs/notifications.md says which alerts each is."""
+    """Occasion of a notification; docs/notifications.md lists the alerts of each."""
 
     CLIFF = "cliff"
     DEGRADATION = "degradation"
@@ -42,7 +42,7 @@ class Occasion(StrEnum):
 
 
 class Channel(BaseModel):
-    """A channel by its name; `url_file` is absolute and holds what `secret_of` reads."""
+    """A notification channel. `url_file` is the absolute path of the file with its secret (`secret_of`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,7 +94,10 @@ def secret_of(channel: Channel) -> str:
 
 
 def with_secrets(channels: Iterable[Channel]) -> tuple[dict[Channel, str], list[str]]:
-    """Channels by their secrets, and why others have none: one that cannot be read keeps no other from its notices."""
+    """Channels with their secrets, and messages on channels whose secret cannot be read.
+
+    A channel that cannot be read does not keep the others from their notifications.
+    """
     found: dict[Channel, str] = {}
     faults = []
     for channel in channels:
@@ -106,7 +109,7 @@ def with_secrets(channels: Iterable[Channel]) -> tuple[dict[Channel, str], list[
 
 
 def _fault_in(kind: ChannelKind, text: str) -> str | None:
-    """What is wrong with the content of a channel's file, without quoting it."""
+    """Fault in the content of a channel's file, without quoting it; None if there is none."""
     if not text.isascii() or not text.isprintable() or " " in text:
         return "has to hold one word in ASCII"
     if kind is ChannelKind.PAGERDUTY:
@@ -124,9 +127,10 @@ def _fault_in(kind: ChannelKind, text: str) -> str | None:
 
 
 def mail_of(url: str) -> dict[str, object]:
-    """Fields of Alertmanager's `email_configs` from a URL that `secret_of` took.
+    """Fields of Alertmanager's `email_configs` from a URL that `secret_of` accepted.
 
-    `smtp` asks the server for TLS, unless it is this machine; `smtps` begins with it.
+    With `smtp`, TLS is required of the server, unless that is this machine; with `smtps`, the connection begins with
+    TLS.
     """
     parts = urlsplit(url)
     query = parse_qs(parts.query)

@@ -1,6 +1,6 @@
-"""The watchers: what each is called, how it is started, how it is asked whether it is ready, what is missed without it.
+"""The watchers: name, command and readiness check of each, and the impact of a missing one.
 
-Everything that a watcher keeps is below `stack/<name>/` in the state directory, and everything listens on loopback.
+All files of a watcher are below `stack/<name>/` in the state directory, and all watchers listen on loopback.
 """
 
 import os
@@ -18,14 +18,14 @@ from cliffwatch.base.resources import PROBE_DIRECTORY
 from cliffwatch.model.settings import Settings
 
 HOST = "127.0.0.1"
-#: Prometheus keeps this much at most; what belongs to a run is taken into its journal long before.
+#: Prometheus' retention; the series of a run are collected into its journal long before.
 RETENTION_TIME = "15d"
 RETENTION_SIZE = "4GB"
 #: Loop devices are drives under test here, which node_exporter leaves out by default.
 IGNORED_DEVICES = r"^(z?ram|fd|sr)\d+$"
 #: Debian's node_exporter leaves out /mnt, /media and /run, where drives under test are mounted.
 IGNORED_MOUNT_POINTS = r"^/(dev|proc|sys)($|/)"
-#: Those that node_exporter leaves out by default, and those in memory: a host of containers has thousands.
+#: File systems that node_exporter leaves out by default, and those in memory: a host of containers has thousands.
 IGNORED_FILE_SYSTEMS = (
     "^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|"
     "procfs|pstore|ramfs|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tmpfs|tracefs)$"
@@ -36,10 +36,10 @@ _CHECK_TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A watcher. `programs` are names of its executable, of which the first that is found is taken.
+    """A watcher. `programs` are possible names of its executable, of which the first that is found is used.
 
-    `arguments` follow the executable. `obstacle` says why it cannot be started here, or nothing; `impact` is what is
-    missed then.
+    `arguments` follow the executable. `obstacle` returns why it cannot be started here, or None; `impact` is what is
+    missing without it.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Component:
         return [program, *self.arguments(settings)]
 
     def program(self, settings: Settings) -> str | None:
-        """The path of its executable."""
+        """Path of its executable; None where it is not installed."""
         return next((found for name in self.programs if (found := shutil.which(_below(name, settings)))), None)
 
 
@@ -78,7 +78,7 @@ def stack_directory(settings: Settings) -> Path:
 
 
 def _below(program: str, settings: Settings) -> str:
-    """Path of a program: a name with a slash was built into the state directory."""
+    """Path of a program: a name with a slash is a path in the state directory, where the program was built."""
     return str(settings.state_directory / program) if "/" in program else program
 
 
@@ -89,7 +89,10 @@ def _not_installed(component: Component, settings: Settings) -> str | None:
 
 
 def _probe_cannot_run(component: Component, settings: Settings) -> str | None:
-    """Reason of exporters/ebpf/check: the probe needs root, a kernel with BTF type data, and to have been built."""
+    """Reason of exporters/ebpf/check why the block-layer probe cannot run; None if it can.
+
+    The probe needs root and a kernel with BTF type data, and it must have been built.
+    """
     environment = os.environ | {"STATE": str(settings.state_directory)}
     try:
         check = subprocess.run(

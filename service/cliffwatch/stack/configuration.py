@@ -11,7 +11,7 @@ from cliffwatch.base.units import format_duration
 from cliffwatch.stack.channels import Channel
 from cliffwatch.stack.receivers import receivers_of, routes_of
 
-#: Where the repository keeps rules, templates and runbooks.
+#: Path of the service's API to which Alertmanager sends notifications.
 WEBHOOK_PATH = "/api/v1/alerts"
 DISCOVERY_PATHS = {
     "cliffwatch-worker": "/api/v1/discovery/workers",
@@ -20,9 +20,9 @@ DISCOVERY_PATHS = {
 }
 #: Jobs whose series are about one host's devices; their `instance` is the host's name, not an address.
 EXPORTERS = ("node", "ebpf", "drive")
-#: The major version of Prometheus from which on an answer without a Content-Type is refused.
+#: First major version of Prometheus that refuses an answer without a Content-Type.
 ASKS_FOR_FORMAT = 3
-#: A scrape that takes longer than this is given up, however long the interval is.
+#: Upper limit of the timeout of a scrape, however long the interval is.
 LONGEST_SCRAPE_SECONDS = 10.0
 
 
@@ -34,8 +34,11 @@ def alertmanager_configuration(
     public_url: str = "",
     alerts_directory: Path = ALERTS_DIRECTORY,
 ) -> str:
-    """Alertmanager's configuration as YAML: notifications go to `webhook_url`, with the token that the file holds, and
-    to channels, by their secrets, with links to the pages at `public_url`."""
+    """Alertmanager's configuration as YAML.
+
+    Notifications go to `webhook_url`, with the token in `token_file`, and to `channels` (channel → secret), with links
+    to the pages at `public_url`.
+    """
     document = _load(alerts_directory / "alertmanager" / "alertmanager.yaml")
     for receiver in document["receivers"]:
         if receiver["name"] == "cliffwatch":
@@ -63,11 +66,12 @@ def prometheus_configuration(
     """Prometheus' configuration as YAML.
 
     Addresses are `host:port`. `exporters` maps a job (`node`, `ebpf`, `drive`) to its address; a job without one is
-    left out, and nothing is missed from it. `token_file` holds the token for the service's discovery. `host` is the
-    name that the exporters' series have as `instance`, and the label `host` of workers that discovery gives none. Rules
-    are evaluated as often as targets are scraped; `alerts_seen_at` is where Prometheus finds their directory when it
-    has a view of its own of the machine's files. From `major_version` 3 on, a target that does not say what its format
-    is would be refused, unless there is one to assume. Raises ValueError for a job that is not an exporter's.
+    left out, and does not count as down. `token_file` holds the token for the service's discovery. `host` is the label
+    `instance` of the exporters' series, and the label `host` of workers to which discovery gives none. Rules are
+    evaluated as often as targets are scraped; `alerts_seen_at` is the path of their directory for a Prometheus that
+    sees the machine's files elsewhere, as in a container. From `major_version` 3 on, a default format is set, since
+    Prometheus would refuse a target that does not name its format. Raises ValueError for a job that is not an
+    exporter's.
     """
     exporters = exporters or {}
     if unknown := sorted(set(exporters) - set(EXPORTERS)):
@@ -98,7 +102,7 @@ def prometheus_configuration(
 def _job(
     job: dict[str, Any], addresses: Mapping[str, str], service_address: str, token_file: Path, host: str
 ) -> dict[str, Any] | None:
-    """The job with its targets; None when it has none."""
+    """The scrape job with its targets; None when it has no targets."""
     name = job["job_name"]
     if path := DISCOVERY_PATHS.get(name):
         (discovery,) = job["http_sd_configs"]

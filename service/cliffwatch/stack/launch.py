@@ -29,14 +29,17 @@ from cliffwatch.store.tokens import create_token, find_token
 #: Short-lived runs are judged by rates over a few seconds; runs themselves are scraped as often as their windows need.
 SCRAPE_INTERVAL_SECONDS = 5.0
 TOKEN_FILE = "token"
-#: What each watcher may do here.
+#: Scope of each watcher's API token.
 SCOPES = {PROMETHEUS: Scope.READ, ALERTMANAGER: Scope.OPERATE}
 
 
 def start_stack(
     settings: Settings, clock: Clock, *, alerts_directory: Path = ALERTS_DIRECTORY
 ) -> list[processes.Outcome]:
-    """Start what does not run yet. The service must be up: its database has the tokens. Never raises for a watcher."""
+    """Start the watchers that do not run yet; returns the outcome of each. Never raises for a watcher.
+
+    The service must be up: its database has the tokens.
+    """
     with processes.alone(settings):
         make_tokens(settings, clock)
         configure_alertmanager(settings, with_secrets(read_channels(settings))[0])
@@ -58,7 +61,7 @@ def start_stack(
 
 
 def configure_alertmanager(settings: Settings, channels: Mapping[Channel, str]) -> None:
-    """Write Alertmanager's configuration, with channels by their secrets, and have it read where it runs."""
+    """Write Alertmanager's configuration with channels (channel → secret), and reload it where it runs."""
     configuration = alertmanager_configuration(
         f"http://{_service_address(settings)}{WEBHOOK_PATH}",
         token_path(settings, ALERTMANAGER),
@@ -69,7 +72,7 @@ def configure_alertmanager(settings: Settings, channels: Mapping[Channel, str]) 
 
 
 def reload_alertmanager(settings: Settings) -> bool:
-    """Whether Alertmanager answers here, also one in another container, which has then read its configuration again.
+    """Make Alertmanager reload its configuration, also one in another container; returns whether it answers.
 
     Raises Problem(not_ready) where it refuses the configuration.
     """
@@ -85,7 +88,7 @@ def reload_alertmanager(settings: Settings) -> bool:
 
 
 def stop_stack(settings: Settings, clock: Clock) -> list[str]:
-    """Stop what runs, and give the names."""
+    """Stop the watchers that run; returns their names."""
     if not stack_directory(settings).exists():
         return []
     with processes.alone(settings):
@@ -100,7 +103,7 @@ def _major_version(component: Component, settings: Settings) -> int:
     said = subprocess.run(
         [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
-    # `prometheus, version 2.42.0+ds (branch: …)`; the first ones wrote it to standard error.
+    # `prometheus, version 2.42.0+ds (branch: …)`; the first versions wrote it to standard error.
     found = re.search(r"version (\d+)\.", said.stdout + said.stderr)
     return 2 if found is None else int(found[1])
 
@@ -110,7 +113,7 @@ def token_path(settings: Settings, component: Component) -> Path:
 
 
 def make_tokens(settings: Settings, clock: Clock) -> None:
-    """Ensure that each watcher has a valid token; where one was lost, the one before it is revoked."""
+    """Ensure that each watcher has a valid token; where it was lost, the watcher's earlier tokens are revoked."""
     database = open_database(settings.database_url)
     try:
         for component, scope in SCOPES.items():
@@ -134,7 +137,7 @@ def _make_token(database: Database, path: Path, name: str, scope: Scope, now: fl
 
 
 def _configure(settings: Settings, component: Component, content: str) -> None:
-    """Write a configuration, and reload the watcher if it runs with another one."""
+    """Write a configuration, and reload the watcher if it runs and the configuration changed."""
     path = component.directory(settings) / f"{component.name}.yaml"
     if path.exists() and path.read_text(encoding="utf-8") == content:
         return

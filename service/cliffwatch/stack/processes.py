@@ -1,8 +1,7 @@
-"""Start the watchers, find them again, and stop them.
+"""Start the watchers, identify their processes later, and stop them.
 
-Each is a process of its own in a session of its own: killing one, or the service, touches neither the others nor a
-run. `watcher.json` beside its data says which process it is, by pid, start time and boot, and why it is unavailable
-where it could not be started.
+Each is a process in a session of its own: killing one, or the service, affects neither the others nor a run.
+`watcher.json` beside its data has the process, by pid, start time and boot, or the reason why it could not be started.
 """
 
 import json
@@ -44,7 +43,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of starting a watcher. `reason`: why it is unavailable or not ready yet; `log` is where it says more."""
+    """Result of starting a watcher. `reason`: why it is unavailable or not ready yet; `log` is its log, with more."""
 
     component: Component
     state: State
@@ -54,8 +53,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Watcher as recorded in its `watcher.json`. `process` is None where it could not be started: `without` says why,
-    and `is_possible` is False where this machine has no program, kernel or drive for it."""
+    """Watcher as recorded in its `watcher.json`.
+
+    `process` is None where it could not be started: `without` is the reason then, and `is_possible` is False where this
+    machine has no program, kernel or drive for it.
+    """
 
     name: str
     process: ProcessIdentity | None
@@ -65,7 +67,7 @@ class Watcher:
 
 
 def watchers(settings: Settings) -> dict[str, Watcher]:
-    """Watchers that `up` started, or tried to start, by name; not whether they still live."""
+    """Watchers that `up` started, or tried to start, by name, whether they still live or not."""
     found = {}
     for component in COMPONENTS:
         watcher = _read(component.directory(settings) / WATCHER_FILE)
@@ -108,7 +110,7 @@ def start(settings: Settings, components: Sequence[Component], clock: Clock) -> 
         else:
             begun.append((component, started))
     deadline = clock.monotonic() + READY_PATIENCE_SECONDS
-    # Proxies of the environment are for the world outside.
+    # Proxies in the environment are for addresses outside of this machine.
     with httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False) as client:
         waited = [_wait(settings, client, component, process, clock, deadline) for component, process in begun]
     return [*outcomes, *waited]
@@ -137,14 +139,14 @@ def stop(settings: Settings, clock: Clock, grace_seconds: float = STOP_GRACE_SEC
 
 
 def reload(settings: Settings, component: Component) -> None:
-    """Have a watcher that runs read its configuration again."""
+    """Make a running watcher reload its configuration."""
     watcher = _read(component.directory(settings) / WATCHER_FILE)
     if watcher is not None and watcher.process is not None:
         watcher.process.send(signal.SIGHUP)
 
 
 def answer(client: httpx.Client, url: str) -> str | None:
-    """Check `url`: None when it answers with success, else what is wrong."""
+    """Check `url`: None when it answers with success, else a message on what is wrong."""
     try:
         response = client.get(url)
     except httpx.TimeoutException:
@@ -155,7 +157,7 @@ def answer(client: httpx.Client, url: str) -> str | None:
 
 
 def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
-    """Start a watcher: its process, or why there is none."""
+    """Start a watcher; returns its process, or the reason why it could not be started."""
     directory = component.directory(settings)
     directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     path = directory / LOG_FILE

@@ -1,4 +1,4 @@
-"""Alertmanager's receivers and routes of channels: pure functions from channels to its configuration."""
+"""Alertmanager's receivers and routes for notification channels: pure functions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from cliffwatch.stack.channels import Channel, ChannelKind, Occasion, mail_of
 RUN_FINISHED = "CliffwatchRunFinished"
 #: The alert that `cliffwatch notify test` raises; its label `channel` names the one channel that gets it.
 TEST_ALERT = "CliffwatchNotificationTest"
-#: Alerts that are state for others, and none that a person acts on.
+#: Alerts that only carry state for other alerts, and that need no action of a person.
 _STATE = "CliffwatchRunWarmingUp|CliffwatchWatchdog"
 _MATCHERS: dict[Occasion, tuple[str, ...]] = {
     Occasion.CLIFF: ('alertname=~"CliffwatchLatencyCliff|CliffwatchLoadStalled"',),
@@ -17,9 +17,9 @@ _MATCHERS: dict[Occasion, tuple[str, ...]] = {
     Occasion.FINISHED: (f'alertname="{RUN_FINISHED}"',),
     Occasion.INVALID: (f'alertname="{RUN_FINISHED}"', 'verdict=~"invalid|failed"'),
 }
-#: What an occasion has in it: a channel that is notified of both would have it twice.
+#: Wider occasion that includes each of these: a channel with both would be notified twice.
 _INCLUDED = {Occasion.CLIFF: Occasion.DEGRADATION, Occasion.INVALID: Occasion.FINISHED}
-#: Occasions that are over at once; that they are is no news.
+#: Occasions that are over at once, so that their end is not worth a notification.
 _ENDS = frozenset({Occasion.FINISHED, Occasion.INVALID})
 
 _ENDED = "{{ .CommonLabels.verdict }}: run {{ .CommonLabels.run_id }} has ended"
@@ -29,7 +29,7 @@ _SAID = '{{ range .Alerts }}{{ .Annotations.description }}{{ "\\n" }}{{ end }}'
 
 
 def routes_of(channels: Mapping[Channel, str]) -> list[dict[str, Any]]:
-    """Routes to put before all others; each leads on to those behind it."""
+    """Routes of channels, to put before all other routes; after a match the later routes are tried too."""
     routes = []
     for channel in channels:
         for occasion in channel.occasions:
@@ -43,7 +43,7 @@ def routes_of(channels: Mapping[Channel, str]) -> list[dict[str, Any]]:
 
 
 def receivers_of(channels: Mapping[Channel, str], service_url: str) -> list[dict[str, Any]]:
-    """Two receivers for each channel, by its secret: for alerts, and for runs that ended.
+    """Two receivers for each channel: one for alerts, one for runs that ended. `channels` has their secrets.
 
     `service_url` is where people reach the service's pages.
     """
@@ -78,11 +78,11 @@ def _end_links(service_url: str) -> str:
 def _integration(
     kind: ChannelKind, secret: str, subject: str, text: str, service_url: str
 ) -> tuple[str, dict[str, Any]]:
-    """Section of a receiver and its fields."""
+    """Name of a receiver's section, such as `slack_configs`, and the section's fields."""
     if kind is ChannelKind.SLACK:
         return "slack_configs", {"api_url": secret, "title": subject, "title_link": service_url, "text": text}
     if kind is ChannelKind.EMAIL:
-        # Without HTML, which every program shows as it is.
+        # Without HTML: every mail program shows plain text as it is.
         return "email_configs", {**mail_of(secret), "headers": {"Subject": subject}, "text": text, "html": ""}
     if kind is ChannelKind.PAGERDUTY:
         severity = "{{ with .CommonLabels.severity }}{{ . }}{{ else }}warning{{ end }}"

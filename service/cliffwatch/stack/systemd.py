@@ -1,7 +1,8 @@
 """systemd unit that keeps the service running, and a scope (control group) of its own for each run.
 
-One unit is enough: the service, then `cliffwatch up`, which waits until it answers and starts the watchers. Stopping
-the unit ends both and leaves runs alone (KillMode=process); a newer version is taken up by a restart, while runs go on.
+One unit is enough: it starts the service, then `cliffwatch up`, which waits until the service answers and starts the
+watchers. Stopping the unit ends both but no run (KillMode=process); a restart of the unit switches to a newer version
+while runs go on.
 """
 
 import os
@@ -13,12 +14,13 @@ from string import Template
 
 UNIT = "cliffwatch.service"
 UNITS_DIRECTORY = Path("/etc/systemd/system")
-#: Where the machine's owner sets CLIFFWATCH_… variables for the unit.
+#: File in which the machine's owner sets CLIFFWATCH_… variables for the unit.
 ENVIRONMENT_FILE = Path("/etc/default/cliffwatch")
 _BOOTED = Path("/run/systemd/system")
 _SLICE = "cliffwatch.slice"
-#: What root does here: open drives and what lies on them, make and unmake loop devices and mounts (aging drives), ask
-#: drives for their health, load the block-layer probe, lock buffers in memory, and signal what it started.
+#: Capabilities for what root does here: open drives and what lies on them, make and unmake loop devices and mounts
+#: (aging drives), read the health of drives, load the block-layer probe, lock buffers in memory, and signal processes
+#: that it started.
 _CAPABILITIES = (
     "CAP_BPF",
     "CAP_CHOWN",
@@ -33,7 +35,7 @@ _CAPABILITIES = (
     "CAP_SYS_RAWIO",
     "CAP_SYS_RESOURCE",
 )
-#: Targets may be anywhere but on the system itself, so that is what cannot be written.
+#: Targets may be anywhere but on the system itself, so only the system is read-only.
 _TEMPLATE = Template(
     """\
 # Made by `cliffwatch install-units`. Settings go into $environment_file, as CLIFFWATCH_NAME=value.
@@ -76,7 +78,7 @@ WantedBy=multi-user.target
 
 
 def unit(program: Path, user: str | None) -> str:
-    """The unit's text. As `user` it needs no capability, and opens the drives that the group `disk` may open."""
+    """Text of the unit. With `user`, it needs no capability, and opens the drives that the group `disk` may open."""
     identity = (
         f"CapabilityBoundingSet={' '.join(_CAPABILITIES)}"
         if user is None
@@ -86,8 +88,11 @@ def unit(program: Path, user: str | None) -> str:
 
 
 def scope_for(run_id: str, attempt: str) -> list[str]:
-    """What a worker's command begins with where systemd started the service, else nothing: a scope of its own, so that
-    processor time and memory of the run are accounted apart, and ending the service's unit does not touch it."""
+    """Beginning of a worker's command that starts it in a scope of its own; empty unless systemd started the service.
+
+    With a scope, processor time and memory of the run are accounted separately, and ending the service's unit does not
+    affect the run.
+    """
     if not _makes_scopes():
         return []
     return [

@@ -1,4 +1,4 @@
-"""A notification for trial: through Alertmanager to one channel, and what became of it there."""
+"""Test notification: send it through Alertmanager to one channel, and check whether it was delivered."""
 
 import re
 from pathlib import Path
@@ -13,15 +13,18 @@ from cliffwatch.stack.components import ALERTMANAGER
 from cliffwatch.stack.processes import LOG_FILE
 from cliffwatch.stack.receivers import TEST_ALERT
 
-#: Alertmanager tries again after 1, 2 and 4 s; what is not delivered by then is not about to be.
+#: How long to wait for the delivery: Alertmanager tries again after 1, 2 and 4 s, and later success is unlikely.
 PATIENCE_SECONDS = 15.0
 _POLL_SECONDS = 0.2
-#: Lines of Alertmanager's log about one receiver's attempts, in logfmt.
+#: Reason of a failed attempt, in a line of Alertmanager's log (logfmt).
 _REASON = re.compile(r'\berr="((?:[^"\\]|\\.)*)"')
 
 
 def send_trial(settings: Settings, channel: Channel, clock: Clock) -> None:
-    """Send a notification to a channel and wait until it was delivered. Raises Problem with what kept it."""
+    """Send a notification to a channel and wait until it is delivered.
+
+    Raises Problem(not_ready) with the reason if it is not delivered.
+    """
     url = f"http://{ALERTMANAGER.address(settings)}"
     log = ALERTMANAGER.directory(settings) / LOG_FILE
     labels = {"alertname": TEST_ALERT, "channel": channel.name, "severity": "info", "sent_at": f"{clock.wall():.3f}"}
@@ -53,7 +56,7 @@ def _undelivered(channel: Channel, reason: str) -> Problem:
 
 
 def _delivered(client: httpx.Client, channel: Channel) -> float:
-    """How many requests of the channel's kind succeeded since Alertmanager began, by its own metrics."""
+    """Number of requests of the channel's kind that succeeded since Alertmanager started, by its own metrics."""
     text = client.get("/metrics").text
     counts = dict.fromkeys(("", "_failed"), 0.0)
     for which in counts:
@@ -64,8 +67,10 @@ def _delivered(client: httpx.Client, channel: Channel) -> float:
 
 
 def _reason_in(log: Path, from_bytes: int, channel: Channel) -> str | None:
-    """Why an attempt for the channel failed, of what the log gained; None where none did. Without the address, which is
-    a secret."""
+    """Reason of a failed attempt for the channel, from the log after `from_bytes`; None where none failed.
+
+    The address is left out, since it is a secret.
+    """
     try:
         with log.open("rb") as file:
             file.seek(from_bytes)
@@ -73,7 +78,7 @@ def _reason_in(log: Path, from_bytes: int, channel: Channel) -> str | None:
     except OSError:
         return None
     for line in lines:
-        # An attempt that is repeated names the receiver; one that is given up begins its reason with it.
+        # The line of a repeated attempt names the receiver; after the last attempt the reason begins with it.
         is_about = f"receiver={channel.name} " in line or f'err="{channel.name}/{channel.kind.value}[' in line
         if is_about and (found := _REASON.search(line)):
             return re.sub(r"(?:https?|smtps?)://\S+", "<address>", found[1].replace('\\"', '"'))

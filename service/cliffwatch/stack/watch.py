@@ -1,8 +1,8 @@
 """Monitor whether the watchers that `up` started still answer, and record changes in the live runs.
 
-Every few seconds each is asked. A change is a note in the journal of every live run, so that the journal records from
-when to when a watcher was missing; what it has already is not recorded again, also not by a service that was started
-anew. Nothing here can stop a run.
+Each watcher is checked every few seconds. A change is a note in the journal of every live run, so that the journal
+shows from when to when a watcher was missing. A change that a journal has already is not recorded again, also not after
+a restart of the service. Nothing here can stop a run.
 """
 
 import logging
@@ -26,11 +26,11 @@ from cliffwatch.store.queries import unfinished_runs
 
 _LOG = logging.getLogger(__name__)
 PERIOD_SECONDS = 3.0
-#: A machine under load may keep a watcher from answering once.
+#: Failed checks in a row after which a watcher is down: under load, a watcher may fail to answer once.
 FAULTS_IN_A_ROW = 2
-#: Prometheus scrapes itself every 10 s; three of them missing in a row is no jitter.
+#: Maximum age of Prometheus' newest sample: it scrapes itself every 10 s, and three missing in a row are no jitter.
 STALE_SECONDS = 35.0
-#: The watchdog comes every minute.
+#: Maximum time without a watchdog alert, which comes every minute.
 SILENCE_SECONDS = 300.0
 NOTIFICATIONS = "notifications"
 WATCHERS_NOTE, DOWN_NOTE, BACK_NOTE = "watchers", "watcher_down", "watcher_back"
@@ -50,7 +50,7 @@ class _Seen:
 class Watch:
     """Background thread of the service that checks the availability of the watchers.
 
-    `watchdog_at` says when an alert last proved that alerts come.
+    `watchdog_at` returns when the last watchdog alert came, which proves that alerts are delivered.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class Watch:
         self._seen: dict[str, _Seen] = {}
         self._present: dict[str, str] = {}
         self._impossible: frozenset[str] = frozenset()
-        #: By name, why Prometheus takes nothing of what an exporter answers.
+        #: Reason why Prometheus stores nothing of an exporter's answers, by the exporter's name.
         self._refused: dict[str, str] = {}
-        #: By run, which of the watchers its journal believes to be up.
+        #: Whether each watcher is up according to a run's journal, by run.
         self._recorded: dict[str, dict[str, bool]] = {}
         self._client = httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False)
         self._rounds = Rounds("watch", PERIOD_SECONDS, self.tick, "the watchers could not be checked")
@@ -87,11 +87,11 @@ class Watch:
         self._client.close()
 
     def up(self) -> dict[str, bool]:
-        """Whether each watcher that was started, or should have been, is up, as of the last look."""
+        """Whether each watcher that was started, or should have been, is up, as of the last check."""
         return {name: not fault for name, fault in self._present.items()}
 
     def up_of_possible(self) -> dict[str, bool]:
-        """The same of those that this machine has a use for; the drive exporter has none without an NVMe drive."""
+        """As `up`, without watchers that this machine cannot use, such as the drive exporter without an NVMe drive."""
         return {name: is_up for name, is_up in self.up().items() if name not in self._impossible}
 
     def tick(self) -> None:
@@ -110,7 +110,7 @@ class Watch:
         self._impossible = frozenset(name for name, watcher in found.items() if not watcher.is_possible)
         self._refused = self._refusals() if found.get(PROMETHEUS.name) else {}
         present = {name: self._fault(watcher) for name, watcher in found.items()}
-        # One that was there and is no more was taken down.
+        # A watcher that was there and is no longer recorded was stopped.
         present |= {name: _NOT_STARTED for name in self._present if name not in found and name != NOTIFICATIONS}
         if all(name in found and found[name].process for name in (PROMETHEUS.name, ALERTMANAGER.name)):
             present[NOTIFICATIONS] = self._silence()
@@ -136,7 +136,10 @@ class Watch:
         return fault if before or seen.faults >= FAULTS_IN_A_ROW else ""
 
     def _refusals(self) -> dict[str, str]:
-        """Scrape errors, by name, of exporters that answer us; none where Prometheus does not answer."""
+        """Prometheus' scrape errors of exporters by name, without errors of connecting.
+
+        Empty where Prometheus does not answer.
+        """
         url = f"http://{HOST}:{self._settings.prometheus_port}/api/v1/targets"
         try:
             targets = self._client.get(url, params={"state": "active"}).json()["data"]["activeTargets"]
@@ -150,7 +153,7 @@ class Watch:
         }
 
     def _staleness(self, seen: _Seen) -> str:
-        """Fault where Prometheus stores nothing, though it answers: its newest sample is old."""
+        """Fault of a Prometheus that answers but stores nothing: its newest sample is old. Empty if there is none."""
         if seen.since is None:
             return ""
         url = f"http://{HOST}:{self._settings.prometheus_port}/api/v1/query"
@@ -163,7 +166,7 @@ class Watch:
         return f"it has stored no sample for {age_seconds:.0f} s" if age_seconds > self._stale_seconds else ""
 
     def _silence(self) -> str:
-        """Fault where Prometheus and Alertmanager are up and no alert of theirs arrives."""
+        """Fault where Prometheus and Alertmanager are up but no alert of theirs arrives; empty otherwise."""
         since = [self._seen[name].since for name in (PROMETHEUS.name, ALERTMANAGER.name)]
         if None in since:
             return ""
@@ -195,9 +198,10 @@ def refusal_words(error: str) -> str:
 
 
 def record_changes(directory: Path, present: Mapping[str, str], at: float) -> list[Event]:
-    """Append changes of watchers that a run's journal does not have yet; `present`: faults by name.
+    """Append changes of watchers that a run's journal does not have yet, and return them.
 
-    Raises OSError when the journal cannot be written.
+    `present` has the fault of each watcher by name, empty for one that is up. Raises OSError when the journal cannot be
+    written.
     """
     if not (directory / files.EVENTS).exists():
         raise FileNotFoundError(f"{directory / files.EVENTS} is not there")
@@ -218,7 +222,7 @@ def record_changes(directory: Path, present: Mapping[str, str], at: float) -> li
 
 
 def believed_up(events: list[Event]) -> dict[str, bool] | None:
-    """Watchers that are up according to a journal; None when it records none."""
+    """Whether each watcher is up according to a journal, by name; None when it records no watchers."""
     believed: dict[str, bool] | None = None
     for event in events:
         if event.type is not EventType.NOTE:

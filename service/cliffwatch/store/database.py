@@ -1,7 +1,7 @@
 """Open the database, and bring its tables up to date.
 
-SQLite keeps a write-ahead log, so that readers never wait for the writer; PostgreSQL is reached through psycopg. A
-database that is down stops requests from being answered, never a run: the journal is the truth.
+SQLite keeps a write-ahead log, so that readers never wait for the writer; PostgreSQL is reached through psycopg. While
+a database is down, requests cannot be answered, but runs go on: the journals are authoritative.
 """
 
 import re
@@ -31,18 +31,18 @@ from cliffwatch.store.models import BaseRow
 from cliffwatch.store.postgresql import CONNECT_SECONDS, open_postgresql
 from cliffwatch.store.sqlite_file import SqliteFile
 
-#: How long a writer waits for another one before it gives up: the client is answered that the database is busy.
+#: How long a writer waits for another one before the client gets the error that the database is busy.
 PATIENCE_SECONDS = 3.0
 _READ_ONLY = "cliffwatch_read_only"
 _PATIENCE = "cliffwatch_patience_seconds"
-#: What a database raises that is locked, away, damaged, or cannot be written.
+#: Exceptions of a database that is locked, unreachable, damaged or not writable.
 DATABASE_ERRORS = (DatabaseError, InterfaceError, PoolTimeoutError)
-#: How SQLite and PostgreSQL say that a part of the database is not there, or is not what it should be.
+#: Messages of SQLite and PostgreSQL on a part of the database that is missing or damaged.
 _DAMAGE = re.compile(r"malformed|not a database|no such (?:table|column)|UndefinedTable|relation .* does not exist")
 
 
 class Database:
-    """An engine and the two ways to use it; `file` is None for a database that is elsewhere or in memory."""
+    """A database engine with its read and write transactions; `file` is None unless it is a plain SQLite file."""
 
     def __init__(self, engine: Engine, file: SqliteFile | None = None) -> None:
         self.engine = engine
@@ -52,9 +52,9 @@ class Database:
     def session(self, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Session]:
         """A transaction that may write: committed at the end, rolled back by an exception.
 
-        SQLite lets one such transaction in at a time, so what was read in it still holds when it writes; keep it short.
-        Raises one of DATABASE_ERRORS when it is not let in within its patience, and where the file was deleted or
-        replaced: what is written there would be gone with it.
+        SQLite allows one such transaction at a time, so data read in it is still current when it writes; keep it short.
+        Raises one of DATABASE_ERRORS when it cannot begin within `patience_seconds`, and when the file was deleted or
+        replaced: what is written there would be lost with the file.
         """
         engine = self.engine.execution_options(**{_PATIENCE: patience_seconds})
         self._require_file()
@@ -64,7 +64,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        """A transaction that only reads. Writers do not wait for it, nor it for them."""
+        """A transaction that only reads. Writers do not wait for it, and it does not wait for writers."""
         with self.engine.connect().execution_options(**{_READ_ONLY: True}) as connection:
             with Session(connection, expire_on_commit=False, autoflush=False) as session:
                 yield session
@@ -79,9 +79,10 @@ class Database:
 
 
 def open_database(url: str, *, limits_answers: bool = True) -> Database:
-    """The database behind a URL: sqlite:////absolute/file or postgresql+psycopg://user@host/name.
+    """Open the database of a URL: sqlite:////absolute/file or postgresql+psycopg://user@host/name.
 
-    With `limits_answers`, a PostgreSQL that takes `postgresql.ANSWER_SECONDS` for a statement counts as away.
+    With `limits_answers`, a PostgreSQL server that takes `postgresql.ANSWER_SECONDS` for a statement counts as
+    unreachable.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
@@ -100,21 +101,21 @@ def open_database(url: str, *, limits_answers: bool = True) -> Database:
 
 
 def take_turns(session: Session, subject: str) -> None:
-    """Transaction-wide lock on a subject: until this transaction ends, no other one passes here with the same subject.
+    """Lock a subject until this transaction ends: other transactions with the same subject wait for it here.
 
-    SQLite's writers take turns anyway.
+    Needed on PostgreSQL only: SQLite's writers exclude each other anyway.
     """
     if session.connection().dialect.name == "postgresql":
         session.execute(text("SELECT pg_advisory_xact_lock(hashtext(:subject))"), {"subject": subject})
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the tables to a revision, the newest by default.
+    """Migrate the tables to a revision, the newest by default.
 
-    Raises Problem: database_newer for tables that a newer version made, database_unavailable for what is no database or
-    does not keep its text as UTF-8.
+    Raises Problem: database_newer for tables that a newer version made, database_unavailable for a database that is
+    damaged, or whose text is not encoded in UTF-8.
     """
-    # A change of a large table takes as long as it takes.
+    # No limit, since a change of a large table may take long.
     database = open_database(url, limits_answers=False)
     try:
         with database.engine.connect() as connection:
@@ -125,14 +126,14 @@ def upgrade(url: str, revision: str = "head") -> None:
     except DatabaseError as error:
         raise _unusable(url, error) from error
     except CommandError as error:
-        # Two revisions, or one that is none: alembic_version was changed by hand.
+        # Two revisions, or an invalid one: alembic_version was changed by hand.
         raise _damaged(url, str(error)) from error
     finally:
         database.close()
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Take the tables back to an earlier revision, or to `base`, which has none."""
+    """Migrate the tables back to an earlier revision, or to `base`, which has no tables."""
     database = open_database(url, limits_answers=False)
     try:
         with database.engine.connect() as connection:
@@ -158,12 +159,12 @@ def why_unusable(error: Exception) -> str:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether a database that raised this will not be well again by itself."""
+    """Whether an exception of the database means damage, which does not go away by itself."""
     return _DAMAGE.search(f"{type(getattr(error, 'orig', None)).__name__}: {why_unusable(error)}") is not None
 
 
 def _unusable(url: str, error: DatabaseError) -> Problem:
-    """Problem for an unusable database: it is damaged, no database, or locked by another program."""
+    """Problem for an unusable database: it is damaged, no database, read-only, or locked by another program."""
     reason = why_unusable(error)
     if str(getattr(error.orig, "sqlite_errorname", "")).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         name = make_url(url).render_as_string(hide_password=True)
@@ -186,7 +187,7 @@ def _damaged(url: str, reason: str) -> Problem:
 
 
 def _require_whole(connection: Connection, url: str) -> None:
-    """Check the database for damage at the start, and not in the request that meets a damaged page or table."""
+    """Check the database for damage at the start, before a request meets a damaged page or table. Raises Problem."""
     if connection.dialect.name == "sqlite":
         found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
         if found != "ok":
@@ -203,7 +204,7 @@ def _current_revision(connection: Connection) -> str | None:
 
 
 def _require_utf8(connection: Connection) -> None:
-    """Refuse a database of another encoding: SQLite's is always UTF-8, PostgreSQL's is set at its creation."""
+    """Refuse a database that is not in UTF-8: SQLite's always are, PostgreSQL's encoding is set at its creation."""
     if connection.dialect.name != "postgresql":
         return
     encoding = connection.scalar(text("SHOW server_encoding"))
@@ -243,14 +244,15 @@ def _configuration(connection: Connection) -> Config:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
-    # Of text that is not UTF-8, which only damage explains, one row cannot keep the others from being read.
+    # Replace bytes that are not UTF-8, which only damage explains, so that the other rows can still be read.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    # The driver's own idea of when to begin would let a read and the write that follows from it fall apart.
+    # `_begin_sqlite` begins transactions: the driver would begin one only before a write, without the read that it
+    # depends on.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
-    # What a log had grown to while it was held is given back when it is begun anew.
+    # A log that has grown while it was in use is shortened to this when it is begun anew.
     connection.execute(f"PRAGMA journal_size_limit = {LIMIT_BYTES}")
-    # The log is synced at each commit: with less, what was answered could be gone after a power cut.
+    # Sync the log at each commit: otherwise a power cut could undo what was answered.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 

@@ -13,9 +13,9 @@ from cliffwatch.base.units import format_size
 from cliffwatch.store.sqlite_file import identity_of, logs_of
 
 _LOG = logging.getLogger(__name__)
-#: A log is begun anew at some 4 MiB; this is far more than a busy hour's.
+#: Size from which a log is suspected: a log is begun anew at some 4 MiB, and a busy hour needs far less than this.
 LIMIT_BYTES = 64 * 1024**2
-#: It is said again each time that the log has grown so many times as large.
+#: Factor of growth after which the warning is repeated.
 _AGAIN = 4
 
 
@@ -28,7 +28,10 @@ class LogGrowth:
         self._is_suspected = False
 
     def look(self, path: Path, connection: sqlite3.Connection) -> None:
-        """Log a warning once more where the log has grown and cannot be restarted. Raises sqlite3.Error."""
+        """Check the log's size, and warn if it has grown and cannot be restarted. Raises sqlite3.Error.
+
+        The warning is repeated when the log has grown further.
+        """
         log, _ = logs_of(path)
         try:
             size = log.stat().st_size
@@ -39,7 +42,7 @@ class LogGrowth:
             return
         _, frames, taken_over = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         was_suspected, self._is_suspected = self._is_suspected, frames > taken_over
-        # One that is looked at while it is written to is not held.
+        # A log that is checked during a write may only seem to be held: two checks in a row must find it so.
         if not (was_suspected and self._is_suspected) or size < self._next_bytes:
             return
         self._next_bytes = size * _AGAIN
@@ -54,7 +57,7 @@ class LogGrowth:
 
 
 def users_of(path: Path, proc: Path = Path("/proc")) -> list[int]:
-    """Processes but this one that have the file open, as far as this user may see."""
+    """Pids of other processes that have the file open, as far as this user may see them."""
     identity = identity_of(path)
     found = []
     for directory in proc.glob("[0-9]*"):

@@ -27,15 +27,15 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from cliffwatch.base.finite_json import finite, lenient_json
 
-#: A path that leads nowhere, and how long one may be (PATH_MAX of linux/limits.h).
+#: Path for a malformed one, which does not exist, and the maximum length of a path (PATH_MAX of linux/limits.h).
 _NOWHERE, _PATH_BYTES = "/nonexistent", 4095
 
 
 class Json(TypeDecorator[Any]):
-    """A JSON array or object as text, by `kind`. Values are replaced, never changed in place.
+    """Column type of a JSON array or object (`kind`), stored as text. Values are replaced, never changed in place.
 
-    Text that is none, which only damage explains, is read as None, or as an empty one where it `has` to be one: one row
-    cannot keep the others from being read.
+    Text that is no such value, which only damage explains, is read as None, or as an empty value if the column must
+    have one (`has`), so that the other rows can still be read.
     """
 
     impl = Text
@@ -60,9 +60,9 @@ class Json(TypeDecorator[Any]):
 
 
 class _Sound(TypeDecorator[Any]):
-    """Column type that reads a value of another kind, which only damage explains, as `instead`.
+    """Column type that reads a value of another type, which only damage explains, as `instead`.
 
-    SQLite keeps whatever is written into a column, and one row cannot keep the others from being read.
+    SQLite stores a value of any type in a column, and one damaged row must not keep the others from being read.
     """
 
     impl: TypeEngine[Any] | type[TypeEngine[Any]] = Text
@@ -127,7 +127,7 @@ _WordsOrNone = Annotated[str | None, mapped_column(_SoundText(None))]
 
 
 class BaseRow(DeclarativeBase):
-    """The metadata; constraint names are fixed so that migrations can name them on every database."""
+    """Base class of the tables; constraint names are fixed so that migrations can name them on every database."""
 
     metadata = MetaData(
         naming_convention={
@@ -141,7 +141,7 @@ class BaseRow(DeclarativeBase):
 
 
 class WorkloadRow(BaseRow):
-    """One version of a workload; versions of a name count from 1."""
+    """One version of a workload; the versions of each workload name are numbered from 1."""
 
     __tablename__ = "workloads"
     __table_args__ = (UniqueConstraint("name", "version"),)
@@ -150,7 +150,7 @@ class WorkloadRow(BaseRow):
     name: Mapped[_Words]
     version: Mapped[_Count]
     document: Mapped[_Object]
-    #: SHA-256 of the normalised document: says whether a submitted one is a new version.
+    #: SHA-256 of the normalised document, by which a submitted document is found to be a new version.
     digest: Mapped[str]
     created_at: Mapped[_Number]
 
@@ -169,11 +169,11 @@ class RunRow(BaseRow):
     id: Mapped[_Id]
     directory: Mapped[_Path]
     workload_name: Mapped[_Words]
-    #: None where the workload came with the order and has no version.
+    #: None where the workload came with the run request and has no version.
     workload_version: Mapped[_CountOrNone]
     engine: Mapped[_Words]
     target: Mapped[_Words]
-    #: What two runs must not share: the drive or the directory behind the target.
+    #: The drives or the directory behind the target, which two runs must not share.
     target_key: Mapped[_Words]
     #: Digest of the request that made the run; distinguishes a repeated request from another one with the same id.
     request_digest: Mapped[str]
@@ -188,9 +188,9 @@ class RunRow(BaseRow):
     finished_at: Mapped[_NumberOrNone]
     load_start: Mapped[_NumberOrNone]
     load_stop: Mapped[_NumberOrNone]
-    #: Seconds of load that were asked for.
+    #: Requested duration of the load, in seconds.
     planned_seconds: Mapped[_Number]
-    #: No foreign key: a run outlives the schedule that asked for it.
+    #: No foreign key: a run outlives the schedule that queued it.
     schedule_id: Mapped[str | None] = mapped_column(_SoundText(None), index=True)
     created_by: Mapped[_Words]
     #: None for a run of this service's own.
@@ -204,7 +204,7 @@ class RunRow(BaseRow):
     labels: Mapped[_Object] = mapped_column(server_default="{}")
     note: Mapped[_WordsOrNone]
     pinned: Mapped[bool] = mapped_column(server_default=false())
-    #: Just behind the last event that was read, and that event's id (its line).
+    #: Byte offset of the end of the last event that was read, and that event's id (its line).
     events_offset_bytes: Mapped[_Bytes]
     last_event_id: Mapped[_Count]
 
@@ -224,8 +224,11 @@ class FindingRow(BaseRow):
 
 
 class ScheduleRow(BaseRow):
-    """When to queue which run. `request` is the body that creates the run, and `target_blocks` what its drive was made
-    of when that was given: None for other targets, and for schedules that were made before it was asked."""
+    """When to queue which run. `request` is the body of the request that creates the run.
+
+    `target_blocks` is the composition of the run's drive when its erasure was confirmed: None for other targets, and
+    for schedules of versions that did not record it.
+    """
 
     __tablename__ = "schedules"
 

@@ -1,8 +1,8 @@
 """Monitor of the service's database: whether it can be used, and whether its file was deleted or replaced.
 
-SQLite goes on in files that have no names any more, and everything is gone with the process. So nothing is written
-while the file or its write-ahead log is not the one that the service has open, and the service says so. PostgreSQL
-looks after itself.
+SQLite goes on writing to a file that was deleted, and all of it is lost with the process. So nothing is written while
+the file or its write-ahead log is not the one that the service has open, and the service reports it. PostgreSQL needs
+no such check of its files.
 """
 
 import logging
@@ -21,11 +21,11 @@ from cliffwatch.store.sqlite_file import logs_of, uri_of
 
 _LOG = logging.getLogger(__name__)
 PERIOD_SECONDS = 2.0
-#: How long `fault` waits for a writer: longer than one takes, shorter than a health check waits for its answer.
+#: How long `fault` waits for a writer: longer than a write takes, shorter than a health check waits for its answer.
 _PROBE_PATIENCE_SECONDS = 1.0
-#: A lock is had on a full disk, too, and so what is asked is written now and then, and not each time.
+#: Interval of test writes: a lock alone succeeds on a full disk too, and not each check needs to write.
 _PROBE_PERIOD_SECONDS = 2.0
-#: Longer than any writer takes.
+#: Timeout for SQLite's locks: longer than any write takes.
 _LOCK_PATIENCE_SECONDS = 5.0
 
 
@@ -38,7 +38,7 @@ class DatabaseMonitor:
         self._log_growth = log_growth or LogGrowth()
         self._turn = threading.Lock()
         self._rounds = Rounds("database", PERIOD_SECONDS, self.look, "the database could not be checked")
-        #: As long as one connection has the file open, its write-ahead log stays the same.
+        #: Connection that keeps the file open, so that its write-ahead log stays the same.
         self._held: sqlite3.Connection | None = None
         self._logged = ""
         self._written_at = float("-inf")
@@ -86,8 +86,8 @@ class DatabaseMonitor:
             if fault is None:
                 self._log_growth.look(self._file.path, self._held)
             elif self._file.is_other_with_this_log():
-                # What opens the other file would take this log for its own, and damage it. What the log holds goes
-                # where it belongs, wherever that file is by now.
+                # A program that opens the other file would take this log for its own, and damage that file. The content
+                # of the log is written to the file that it belongs to, wherever that is by now.
                 self._held.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 for log in logs_of(self._file.path):
                     log.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class DatabaseMonitor:
             self._logged = fault or ""
 
     def _hold(self) -> None:
-        """Keep the file open, and refuse writes to another one. Raises sqlite3.Error."""
+        """Keep the file open, and refuse writes to another file in its place. Raises sqlite3.Error."""
         if self._file is not None:
             self._held = _opened(self._file.path)
             self._file.require_this()

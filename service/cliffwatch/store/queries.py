@@ -1,4 +1,4 @@
-"""Paged queries of the tables. A page begins behind the sort key of the previous page's last item."""
+"""Paged queries of the tables. A page begins after the sort key of the previous page's last item."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Key = Sequence[Any]
 
 
 def is_readable() -> ColumnElement[bool]:
-    """Whether a run's row has known enum values; another program may have written into the table."""
+    """SQL condition: a run's row has known enum values; another program may have written into the table."""
     has_verdict = or_(RunRow.verdict.is_(None), RunRow.verdict.in_([verdict.value for verdict in VerdictName]))
     return and_(RunRow.state.in_([state.value for state in RunState]), has_verdict)
 
@@ -29,7 +29,7 @@ def has_known_words(row: RunRow) -> bool:
 
 
 def is_target(text: str) -> bool:
-    """Whether a run's row names a target that can be understood."""
+    """Whether the targets in the text of a run's row can be parsed."""
     try:
         parse_targets(text)
     except Problem:
@@ -51,7 +51,7 @@ def require_run(session: Session, run_id: str) -> RunRow:
 
 
 def unfinished_runs(session: Session) -> list[RunRow]:
-    """Runs to which something may still happen, in the order in which they were asked for."""
+    """Runs that are not finished, in the order of their creation."""
     query = select(RunRow).where(RunRow.state != RunState.FINISHED.value).order_by(RunRow.created_at, RunRow.id)
     return list(session.scalars(query))
 
@@ -65,7 +65,7 @@ def runs_page(
     verdict: str | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> list[RunRow]:
-    """Page of runs, newest first, by (created_at, id). An unreadable row is left out: the next start makes it anew."""
+    """Page of runs, newest first, by (created_at, id). An unreadable row is left out: the next start recreates it."""
     query = select(RunRow).where(is_readable())
     if state is not None:
         query = query.where(RunRow.state == state)
@@ -74,7 +74,7 @@ def runs_page(
     if verdict is not None:
         query = query.where(RunRow.verdict == verdict)
     for name, value in (labels or {}).items():
-        # Exact, also in its case, on both databases, as LIKE is not. In JSON text no value can look like a label.
+        # An exact comparison, with case, on both databases, unlike LIKE. In JSON text no value can look like a label.
         label, stored = f"{json.dumps(name)}:{json.dumps(value)}", cast(RunRow.labels, Text)
         query = query.where(func.replace(stored, label, "") != stored)
     return _page(session, query, [RunRow.created_at, RunRow.id], limit, after, newest_first=True)
@@ -92,8 +92,10 @@ def findings_page(
 
 
 def first_findings(session: Session, run_ids: Sequence[str], names: Sequence[str]) -> dict[str, FindingRow]:
-    """By run id, the finding of one of these names that was raised first and not refuted since; runs without one are
-    left out."""
+    """First finding of each run, by run id, that has one of these names and was not refuted since.
+
+    Runs without such a finding are left out.
+    """
     query = select(FindingRow).where(FindingRow.run_id.in_(run_ids), FindingRow.name.in_(names))
     rows = session.scalars(query.order_by(FindingRow.run_id, FindingRow.event_id.desc()))
     return {row.run_id: row for row in rows if (row.detail or {}).get("confirmed", True)}
@@ -119,7 +121,7 @@ def firings_page(session: Session, schedule_id: str, limit: int, after: Key | No
 
 
 def last_firing(session: Session, schedule_id: str, outcome: str | None = None) -> FiringRow | None:
-    """Newest firing, or the newest with that outcome."""
+    """Newest firing of a schedule, or its newest one with that outcome; None where there is none."""
     query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
     if outcome is not None:
         query = query.where(FiringRow.outcome == outcome)
@@ -127,7 +129,7 @@ def last_firing(session: Session, schedule_id: str, outcome: str | None = None) 
 
 
 def count_schedules(session: Session) -> dict[bool, int]:
-    """Number of schedules, by whether they may fire."""
+    """Number of schedules by whether they are enabled."""
     rows = session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled))
     return {True: 0, False: 0} | {enabled: count for enabled, count in rows}  # noqa: C416  a row is no tuple
 
@@ -139,7 +141,7 @@ def count_firings(session: Session) -> dict[str, int]:
 
 
 def next_fire_times(session: Session) -> list[tuple[str, float]]:
-    """The schedules that will fire, by name, and when."""
+    """Name and next fire time of each schedule that will fire."""
     rows = session.execute(select(ScheduleRow.name, ScheduleRow.next_fire_at))
     return [(name, at) for name, at in rows if at is not None]
 

@@ -15,10 +15,10 @@ LogIdentities = tuple[Identity | None, Identity | None]
 
 
 class SqliteFile:
-    """A database file that is made once: when it is gone later, an empty one must not take its place unnoticed.
+    """A SQLite file that is created only once: if it is gone later, an empty one must not take its place unnoticed.
 
-    Once it is known which file it is and which write-ahead log it has (`require_this`), no other one is opened, and no
-    other log made: what is written there would be gone with the file that has the name.
+    After `require_this`, no other file is opened and no other write-ahead log is created: writes would be lost with the
+    file that has the name by then.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,11 +28,11 @@ class SqliteFile:
         self._log_identities: LogIdentities | None = None
 
     def require_this(self) -> None:
-        """Require from now on the file that has the name now, with its write-ahead log."""
+        """Accept from now on only the file that has the name now, with its write-ahead log."""
         self._identity, self._log_identities = identity_of(self.path), log_identities_of(self.path)
 
     def fault(self) -> str | None:
-        """Why nothing may be written, and what to do; None where the file and its log are those that are required."""
+        """Why nothing may be written, and what to do; None where the file and its log are the required ones."""
         if self._identity is None:
             return None
         present = identity_of(self.path)
@@ -46,12 +46,12 @@ class SqliteFile:
         return None
 
     def require_well(self) -> None:
-        """Raise OperationalError where `fault` has a reason."""
+        """Raise OperationalError where `fault` returns a reason."""
         if (fault := self.fault()) is not None:
             raise OperationalError(None, None, sqlite3.OperationalError(fault))
 
     def is_other_with_this_log(self) -> bool:
-        """Whether another file has the name, beside the log of the one that is required."""
+        """Whether another file has the name, beside the write-ahead log of the required file."""
         is_other = identity_of(self.path) not in (None, self._identity)
         return is_other and log_identities_of(self.path) == self._log_identities
 
@@ -73,7 +73,7 @@ def uri_of(path: Path, mode: str) -> str:
 
 
 def logs_of(path: Path) -> tuple[Path, Path]:
-    """The write-ahead log of the database of that name, and the index of that log, which all who use it share."""
+    """Paths of a database's write-ahead log, and of the log's index, which all processes that use the log share."""
     return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
 
 
@@ -84,7 +84,7 @@ def log_identities_of(path: Path) -> LogIdentities:
 
 
 def identity_of(path: Path) -> Identity | None:
-    """Identity of a file; None where there is none, or it cannot be looked at."""
+    """Identity of a file, by device and inode; None where it is missing or cannot be examined."""
     try:
         status = path.stat()
     except OSError:

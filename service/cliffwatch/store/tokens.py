@@ -1,6 +1,7 @@
-"""Bearer tokens: `cw_<id>_<secret>`. The id finds the row; of the secret only a SHA-256 is kept.
+"""Bearer tokens: `cw_<id>_<secret>`. The row is found by the id; only a SHA-256 of the secret is stored.
 
-A secret is 256 random bits, so a plain hash is as good as a slow one, and one request costs no more than another.
+A secret is 256 random bits, so a plain hash is as safe as a slow one, and a request with a token costs no more than
+another.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ FIRST_TOKEN_NAME = "first"
 
 
 def create_token(session: Session, name: str, scope: Scope, now: float) -> tuple[TokenRow, str]:
-    """A new token: its row, and the text for its owner; the row holds only a hash of the secret in it."""
+    """Create a token; returns its row, with only a hash of the secret, and the text for its owner."""
     secret = secrets.token_urlsafe(32)
     row = TokenRow(
         id=secrets.token_hex(4), name=name, scope=scope.label, hash=_hash(secret), created_at=now, revoked_at=None
@@ -32,7 +33,7 @@ def create_token(session: Session, name: str, scope: Scope, now: float) -> tuple
 
 
 def find_token(session: Session, text: str) -> TokenRow | None:
-    """The token that this is the text of, if there is one that was not revoked, of a scope that is known."""
+    """Token that has this text; None where it is unknown, was revoked, or has an unknown scope."""
     prefix, _, rest = text.partition("_")
     token_id, _, secret = rest.partition("_")
     row = session.get(TokenRow, token_id) if prefix == _PREFIX and token_id.isalnum() else None
@@ -44,19 +45,19 @@ def find_token(session: Session, text: str) -> TokenRow | None:
 
 
 def holds(session: Session, token_id: str) -> bool:
-    """Whether the token of this id is there and was not revoked."""
+    """Whether the token of this id exists and was not revoked."""
     row = session.get(TokenRow, token_id)
     return row is not None and row.revoked_at is None
 
 
 def is_known(session: Session, text: str) -> bool:
-    """Whether a token of this id was ever made here, revoked or not."""
+    """Whether the database has a token with the id in this text, revoked or not."""
     token_id = text.partition("_")[2].partition("_")[0]
     return token_id.isalnum() and session.get(TokenRow, token_id) is not None
 
 
 def revoke_token(session: Session, token_id: str, now: float) -> None:
-    """Revoke a token. Raises Problem(not_found), and Problem(conflict) for the last token that could make new ones."""
+    """Revoke a token. Raises Problem(not_found), and Problem(conflict) for the last valid token of scope admin."""
     take_turns(session, "tokens")
     row = session.get(TokenRow, token_id)
     if row is None or row.revoked_at is not None:
@@ -71,7 +72,7 @@ def revoke_token(session: Session, token_id: str, now: float) -> None:
 
 
 def ensure_first_token(session: Session, now: float | None = None) -> str | None:
-    """On a database that never had a token, make one of scope admin and give its text; otherwise None."""
+    """Create a token of scope admin if the database never had a token; returns its text, otherwise None."""
     take_turns(session, "tokens")
     if session.scalar(select(func.count()).select_from(TokenRow)):
         return None

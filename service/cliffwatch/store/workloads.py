@@ -28,7 +28,7 @@ def find_workload(session: Session, name: str, version: int | None = None) -> Wo
 
 
 def require_workload(session: Session, name: str, version: int | None = None) -> WorkloadRow:
-    """A version of a workload, by default the newest. Raises Problem(not_found) with what was meant instead."""
+    """A version of a workload, by default the newest. Raises Problem(not_found) with a suggestion."""
     row = find_workload(session, name, version)
     if row is not None:
         return row
@@ -43,7 +43,7 @@ def require_workload(session: Session, name: str, version: int | None = None) ->
 
 
 def put_workload(session: Session, workload: Workload, now: float) -> tuple[WorkloadRow, bool]:
-    """Store a workload as the newest version of its name; says whether it made one or was that already."""
+    """Store a workload as the newest version of its name; returns its row, and False if it is the newest already."""
     take_turns(session, f"workload {workload.name}")
     newest = find_workload(session, workload.name)
     if newest is not None and newest.digest == digest_of(workload):
@@ -65,7 +65,7 @@ def add_version(session: Session, workload: Workload, version: int, now: float) 
 
 
 def add_built_in(session: Session, workload: Workload, now: float) -> None:
-    """Store a workload that comes with the program, unless some version is the same: a user's newer one stays so."""
+    """Store a workload that comes with the program, unless an equal version exists; a user's newer one stays newest."""
     known = select(func.count()).where(WorkloadRow.name == workload.name, WorkloadRow.digest == digest_of(workload))
     if session.scalar(known) == 0:
         put_workload(session, workload, now)

@@ -1,7 +1,7 @@
 """`python -m cliffwatch.telemetry RUN_DIRECTORY --prometheus URL`: collect a run's telemetry, once.
 
-Prints one JSON line: rows, parts, and in `missing` why it is not everything. The worker starts it at intervals; it can
-be started by hand for as long as Prometheus still has what is missing.
+Prints one JSON line: rows, parts, and in `missing` why the telemetry is incomplete. The worker starts it at intervals;
+it can be started by hand for as long as Prometheus still has the missing samples.
 """
 
 import argparse
@@ -26,9 +26,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--until", type=float, metavar="MOMENT", help="seconds since the epoch; now unless given")
     parser.add_argument("--seconds", type=float, default=300.0, help="give up after so long (default: 300)")
     given = parser.parse_args(arguments)
-    # What is measured comes first.
+    # The measured load has priority.
     os.nice(10)
-    # Whatever hangs, be it a disk, this process ends.
+    # End this process even if something hangs, such as a disk.
     signal.setitimer(signal.ITIMER_REAL, given.seconds + 5)
     try:
         until = time.time() if given.until is None else given.until

@@ -1,13 +1,13 @@
-"""Which Prometheus is asked: the stack's own, or one of your own by name, and how the service proves who it is.
+"""Address and credentials of the Prometheus to query: that of the watchers, or one of your own by name.
 
-Those of your own stand in a file of YAML that CLIFFWATCH_PROMETHEUS_SERVERS names, by names that requests use:
+Your own servers are in a YAML file that CLIFFWATCH_PROMETHEUS_SERVERS points to, by the names that requests use:
 
     staging:
       url: https://prometheus.example.org
       bearer_token_file: /etc/cliffwatch/staging-token
       ca_file: /etc/cliffwatch/ca.pem
 
-Secrets are in files of their own, which are read for each connection, so that they may be renewed.
+Secrets are in separate files, which are read for each connection, so that they can be renewed.
 """
 
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ from cliffwatch.model.settings import Settings
 from cliffwatch.model.target import AbsolutePath
 
 _SETTING = "CLIFFWATCH_PROMETHEUS_SERVERS"
-#: Longer than any token.
+#: Characters that are read of a secret's file at most; longer than any token.
 _SECRET_CHARACTERS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class PrometheusAddress:
-    """Where a Prometheus is, and the files of what it asks for; None for what it does not."""
+    """URL of a Prometheus, with the credentials and CA file for it; None for those that it does not need."""
 
     url: str
     bearer_token_file: str | None = None
@@ -83,9 +83,9 @@ def read_addresses(path: Path) -> dict[str, PrometheusAddress]:
 
 
 def address_of(settings: Settings, name: str | None = None) -> PrometheusAddress | None:
-    """The server of that name, or the one to ask about runs and drives; None where none is asked.
+    """Address of the server `name`; without a name, of the service's Prometheus, None where none is configured.
 
-    Raises Problem(bad_request).
+    Raises Problem(bad_request) for an unknown name, or a file of servers that is not valid.
     """
     if name is None:
         return None if settings.prometheus_url is None else PrometheusAddress(settings.prometheus_url)
@@ -101,6 +101,6 @@ def address_of(settings: Settings, name: str | None = None) -> PrometheusAddress
 
 
 def secret_in(path: str) -> str:
-    """The secret in a file, without the end of its line. Raises OSError, UnicodeDecodeError."""
+    """Read the secret in a file, without surrounding white space. Raises OSError, UnicodeDecodeError."""
     with Path(path).open(encoding="utf-8") as file:
         return file.read(_SECRET_CHARACTERS).strip()

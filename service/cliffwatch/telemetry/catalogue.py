@@ -13,7 +13,7 @@ from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
 
 class SeriesSubject(StrEnum):
-    """Subject of a series; one whose subject the run does not have is not queried."""
+    """Subject of a series; a series whose subject the run does not have is not queried."""
 
     RUN = "run"
     DEVICES = "devices"
@@ -23,7 +23,8 @@ class SeriesSubject(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CollectedSeries:
-    """`expression` is PromQL. `$run`, `$devices` and `$mount_points` in it are quoted matchers, `$range` one step."""
+    """A series to collect. In its PromQL `expression`, `$run`, `$devices` and `$mount_points` are quoted matchers, and
+    `$range` is one step."""
 
     name: str
     subject: SeriesSubject
@@ -69,10 +70,10 @@ DEVICE_LATENCY = "block_device_latency_seconds_bucket"
 QUEUE_TIME = "block_queue_seconds_bucket"
 IN_FLIGHT = "block_requests_in_flight"
 WEIGHTED_TIME = "node_disk_io_time_weighted_seconds_total"
-#: By operation: the kernel's time and count, of which a mean can be made and nothing better.
+#: The kernel's time and count by operation, from which a mean can be computed, but no percentile.
 DISK_TIME = {"read": "node_disk_read_time_seconds_total", "write": "node_disk_write_time_seconds_total"}
 DISK_COUNT = {"read": "node_disk_reads_completed_total", "write": "node_disk_writes_completed_total"}
-#: What the report's layers are made of.
+#: Series from which the report's layers are computed.
 LAYER_SERIES = (DEVICE_LATENCY, QUEUE_TIME, WEIGHTED_TIME, *DISK_TIME.values(), *DISK_COUNT.values())
 HOST_WRITTEN = "drive_host_written_bytes_total"
 MEDIA_WRITTEN = "drive_media_written_bytes_total"
@@ -80,7 +81,7 @@ FREE_BLOCKS = "drive_free_blocks_ratio"
 TEMPERATURE = "drive_temperature_celsius"
 LIMIT_EXCEEDED = "drive_limit_exceeded_seconds_total"
 AVAILABLE_BYTES = "node_filesystem_avail_bytes"
-#: What causes are distinguished by, besides the layers.
+#: Series by which causes are distinguished, besides those of the layers.
 CAUSE_SERIES = (HOST_WRITTEN, MEDIA_WRITTEN, FREE_BLOCKS, TEMPERATURE, LIMIT_EXCEEDED, AVAILABLE_BYTES)
 
 SERIES: tuple[CollectedSeries, ...] = (
@@ -144,7 +145,7 @@ SERIES: tuple[CollectedSeries, ...] = (
 class SeriesScope:
     """Scope of a run's series: its id, its drives' names, its file systems' mount points.
 
-    `drives` are those of other hosts, named HOST/DEVICE; without them they are this machine's.
+    `drives` selects drives of other hosts, named HOST/DEVICE; None for drives of this machine.
     """
 
     run_id: str
@@ -153,11 +154,11 @@ class SeriesScope:
     drives: PrometheusDrives | None = None
 
     def series(self) -> list[CollectedSeries]:
-        """Each series that the run can have."""
+        """Each series whose subject the run has."""
         return [series for series in SERIES if self._has(series.subject)]
 
     def query(self, series: CollectedSeries, range_milliseconds: int) -> str:
-        """The PromQL of a series."""
+        """PromQL of a series for this run."""
         values = {
             "run": json.dumps(self.run_id),
             "devices": _any_of(self.devices),
@@ -170,7 +171,7 @@ class SeriesScope:
         return Template(expression).substitute(values)
 
     def own(self, series: CollectedSeries, answers: list[PrometheusAnswer]) -> list[PrometheusAnswer]:
-        """The answers that are of the run's drives, under their names."""
+        """Answers without those of other drives; drives of other hosts get HOST/DEVICE as their label `device`."""
         if self.drives is None or series.subject is not SeriesSubject.DEVICES:
             return answers
         named = [replace(each, labels=each.labels | {"device": drive_name(each.labels)}) for each in answers]

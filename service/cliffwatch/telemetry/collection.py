@@ -1,7 +1,7 @@
-"""Telemetry collection in the worker: a separate process collects, so that nothing it meets can delay the load.
+"""Telemetry collection in the worker: a separate process collects, so that a problem in it cannot delay the load.
 
-It is started at intervals and once more at the run's end, looked at in between, and killed when it takes too long. What
-it could not collect is recorded in the journal when it begins and when it is over; the run continues.
+It is started at intervals and once more at the run's end, polled in between, and killed when it takes too long. The
+journal records when telemetry begins to be missing and when collection resumes; the run continues.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 from cliffwatch.journal import Event, EventType
 from cliffwatch.telemetry.result import Result
 
-#: Newer samples may still be on their way into Prometheus: they are left for the next time.
+#: Samples newer than this may not be in Prometheus yet: the next attempt collects them.
 SETTLE_SECONDS = 5.0
 #: How long one attempt may take: during the load, and at the end, where everything may be missing.
 ATTEMPT_SECONDS = 60.0
@@ -25,8 +25,8 @@ MISSING, RESUMED = "telemetry_missing", "telemetry_resumed"
 
 
 def interval_seconds(window_seconds: float) -> float:
-    """Interval of collection: 5 minutes or 60 windows, whichever is shorter, but not so short that it costs the
-    load."""
+    """Interval of collection: 5 minutes or 60 windows, whichever is shorter, but at least 30 s, so that it does not
+    slow down the load."""
     return max(30.0, min(300.0, 60 * window_seconds))
 
 
@@ -57,7 +57,7 @@ class CollectionTask:
         return self._process is not None
 
     def poll(self, now: float) -> None:
-        """Start what is due and take note of what is done. Returns at once."""
+        """Start a collection that is due, and record the result of one that has ended. Returns at once."""
         self._look()
         if self._due is None:
             self._due = now + self._interval
@@ -66,7 +66,7 @@ class CollectionTask:
             self._start(now - SETTLE_SECONDS, ATTEMPT_SECONDS)
 
     def finish(self, now: Callable[[], float], wait: Callable[[float], None]) -> None:
-        """Collect the rest, up to the end of the load; `wait` is called with seconds until it is done."""
+        """Collect the rest, up to the end of the load; `wait(seconds)` is called repeatedly until that is done."""
         self._due = float("inf")
         while self.is_busy:
             wait(_POLL_SECONDS)
@@ -83,7 +83,7 @@ class CollectionTask:
         attempt = ["--prometheus", self._url, "--until", f"{until:.3f}", "--seconds", f"{seconds:g}"]
         command = [sys.executable, "-m", "cliffwatch.telemetry", str(self._directory), *attempt]
         try:
-            # It dies with the worker, like the engine: the next worker has a task of its own.
+            # Killed when the worker ends, like the engine: the next worker starts its own.
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *command],
                 stdin=subprocess.DEVNULL,

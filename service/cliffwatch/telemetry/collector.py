@@ -1,4 +1,4 @@
-"""Collect a run's series: query Prometheus for what no part holds yet, and store it, interval by interval."""
+"""Collect a run's series: query Prometheus for the samples that no part holds yet, and store them by interval."""
 
 import json
 import os
@@ -39,7 +39,7 @@ from cliffwatch.telemetry.parts import (
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 from cliffwatch.telemetry.result import Result
 
-#: Points of one part at most, so that what is held in memory does not grow with what has to be caught up on.
+#: Maximum number of points of one part, so that memory does not grow with the backlog.
 PART_POINTS = 360
 _LOCK = ".lock"
 _OUT_OF_TIME = "the time limit was reached before it was requested"
@@ -48,7 +48,7 @@ _NOTHING_KNOWN = "Prometheus has nothing of this run: it does not scrape the run
 
 @dataclass(frozen=True, slots=True)
 class CollectionRequest:
-    """What to collect for a run whose load has begun: series, and up to when there can be samples."""
+    """What to collect for a run whose load has begun: its series, its grid, and `end`, the time of the last samples."""
 
     scope: SeriesScope
     grid: SampleGrid
@@ -56,7 +56,7 @@ class CollectionRequest:
 
     @classmethod
     def by(cls, directory: Path) -> "CollectionRequest | None":
-        """Request of a run, from its journal; None before its load begins. Raises Problem when its order is damaged."""
+        """Request of a run, from its journal; None before its load begins. Raises Problem if order.json is damaged."""
         reader = JournalReader(directory)
         events = [stored.event for stored in reader.events()]
         status = status_of(events)
@@ -85,12 +85,12 @@ def collect_telemetry(
     seconds: float,
     named: Callable[[str], PrometheusAddress | None] = lambda _: None,
 ) -> Result:
-    """Collect what is missing of the run in `directory` up to the moment `until`, for at most so many `seconds`.
+    """Collect the missing telemetry of the run in `directory` up to `until` (since the epoch), for at most `seconds`.
 
-    `named` is asked for the server that knows the run's drives, where that is another one; it may raise Problem.
+    `named` returns the server, by name, that has the drives' series, where that is not `server`; it may raise Problem.
 
-    What could not be asked for stands in the index as a gap, and is asked for again the next time. Raises OSError when
-    the journal's disk refuses, and Problem when the journal does not say what run it is of.
+    An interval that could not be collected is a gap in the index, and is requested again the next time. Raises OSError
+    when the journal's disk cannot be read or written, and Problem when order.json is damaged.
     """
     deadline = time.monotonic() + seconds
     request = CollectionRequest.by(directory)
@@ -127,7 +127,7 @@ class _Attempt:
         of_drives: PrometheusAddress,
         deadline: float,
     ) -> None:
-        """`of_drives` knows the drives, and may be the one that knows all else."""
+        """`of_drives` is the server with the drives' series, and may be the same as `server`, which has all others."""
         self._directory = parts_directory
         self._request = request
         self._server, self._of_drives = server, of_drives
@@ -140,7 +140,7 @@ class _Attempt:
         reason = ""
         gaps = missing(self._parts, self._last)
         if gaps:
-            # Before anything is asked: should this process be killed, the index already says what is not there.
+            # Written before the first query: if this process is killed, the index already lists the gaps.
             self._write_index("it was being requested when the process ended")
             try:
                 with closing(Prometheus(self._server, self._deadline)) as prometheus:
@@ -166,15 +166,15 @@ class _Attempt:
                 (series, scope.own(series, self._ask(server, scope.query(series, ranges[server]), points)))
                 for series, server in asked
             ]
-            # Names of files that are there and cannot be read are taken, too.
+            # The names of files that cannot be read are in use, too.
             name = next_name(part_names(self._directory))
             part = write_part(self._directory, name, table_of(answers), self._request.grid, points)
             self._parts.append(part)
             taken.append(part)
 
     def _range(self, prometheus: Prometheus) -> int:
-        """Milliseconds of a range that holds each sample of a step once: before version 3 both of its ends are within
-        it, from then on one."""
+        """Milliseconds of a query's range, such that each sample is in one step: before Prometheus 3, a range includes
+        both of its ends, since then one."""
         step = self._request.grid.step_milliseconds
         return step - 1 if prometheus.major_version() < 3 else step
 
@@ -202,7 +202,7 @@ class _Attempt:
             try:
                 grid, part = describe_part(self._directory / name)
             except UnreadablePart:
-                continue  # asked for again; the reader reports the file
+                continue  # its interval is requested again; the reader reports the file
             if grid == self._request.grid:
                 known.append(part)
         return known
@@ -220,7 +220,7 @@ def _in_pieces(gaps: list[Points]) -> Iterator[Points]:
 
 
 def table_of(answers: list[tuple[CollectedSeries, list[PrometheusAnswer]]]) -> pa.Table:
-    """The rows of a part, those of one labelled series after another, each in order of time."""
+    """Rows of a part: one labelled series after the other, each in order of time."""
     names = [series.name for series, _ in answers]
     labels: dict[str, int] = {}
     of_series: list[int] = []

@@ -1,6 +1,6 @@
 """Current health of the machine's drives, queried from Prometheus.
 
-The drive exporter and the emulated drive use the same names (docs/metrics.md), so one question covers both.
+The drive exporter and the emulated drive use the same names (docs/metrics.md), so one query covers both.
 """
 
 import time
@@ -13,7 +13,7 @@ from cliffwatch.telemetry.address import PrometheusAddress, address_of
 from cliffwatch.telemetry.drives import drive_name
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
-#: What a person who opens a page is willing to wait for.
+#: Time limit of a query, since a page waits for its answer.
 _PATIENCE_SECONDS = 2.0
 _AMPLIFICATION_SPAN = "10m"
 _MEDIA_WRITTEN = "cliffwatch_drive_media_written_bytes_total"
@@ -35,20 +35,20 @@ _FIELD = "field"
 
 
 def kernel_name(labels: Mapping[str, str]) -> str:
-    """The kernel's name of a series' drive."""
+    """Kernel name of a drive, from the labels of its series."""
     return labels.get("device", "")
 
 
 @dataclass(frozen=True, slots=True)
 class DriveSource:
-    """Which Prometheus knows the drives, None where none is asked; and how a drive is named by its series' labels."""
+    """Prometheus that has the drives' series, None where telemetry is off; `name_of` names a drive by their labels."""
 
     server: PrometheusAddress | None
     name_of: Callable[[Mapping[str, str]], str] = kernel_name
 
     @classmethod
     def of(cls, settings: Settings, drives: PrometheusDrives | None = None) -> "DriveSource":
-        """Of the drives of this machine, or of other hosts. Raises Problem(bad_request) for a server not known."""
+        """Source for the drives of this machine, or for `drives` of other hosts. Raises Problem(bad_request)."""
         if drives is None:
             return cls(address_of(settings))
         return cls(address_of(settings, drives.server), drive_name)
@@ -56,10 +56,10 @@ class DriveSource:
 
 @dataclass(frozen=True, slots=True)
 class DriveHealth:
-    """One drive's health; None where it is not reported. `answers` is 0 where it was asked and did not answer.
+    """One drive's health; a field is None where not reported. `answers` is 0 where the drive does not answer.
 
-    `temperature_celsius`; ratios of one, of which the one used may exceed it; `free_blocks_ratio` the share of blocks
-    that are free; `media_errors` since the drive was made; `write_amplification` over the last ten minutes.
+    Ratios are shares of one; `percentage_used_ratio` may exceed one. `free_blocks_ratio` is the share of free blocks.
+    `media_errors` are those since the drive was made. `write_amplification` is over the last ten minutes.
     """
 
     answers: float | None = None
@@ -85,7 +85,7 @@ def drive_health(source: DriveSource, wall_seconds: float) -> dict[str, DriveHea
 
 
 def drives_with_media_bytes(source: DriveSource, wall_seconds: float) -> set[str]:
-    """The names of the disks that report what they write to their media, which write amplification is made of.
+    """Names of the drives that report bytes written to their media, from which write amplification is computed.
 
     Raises QueryFailed with a sentence for people.
     """

@@ -1,4 +1,4 @@
-"""Drives that a Prometheus knows by node_exporter's series: which there are, and what they counted.
+"""Drives of other hosts, from node_exporter's series in Prometheus: find them and read their counters.
 
 A drive is named HOST/DEVICE: the host of the label `instance` without its port, and the label `device`.
 """
@@ -17,10 +17,10 @@ from cliffwatch.machine.diskstats import DeviceCounters
 from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
-#: What the selector is matched against: every drive of node_exporter has it.
+#: Series that the selector is matched against: node_exporter has it for every drive.
 _WRITES = "node_disk_writes_completed_total"
 _INFO = "node_disk_info"
-#: The counter of each series, and what one of its units is in the counter's.
+#: Counter of each series, and the factor from the series' unit to the counter's.
 _COUNTERS: Mapping[str, tuple[str, int]] = {
     "node_disk_reads_completed_total": ("read_operations", 1),
     "node_disk_read_bytes_total": ("read_bytes", 1),
@@ -37,22 +37,22 @@ _COUNTERS: Mapping[str, tuple[str, int]] = {
 }
 #: Series that kernels before 5.5 do not have.
 _NEWER = frozenset(name for name in _COUNTERS if "discard" in name or "flush" in name)
-#: Each drive has counters of its own in every window.
+#: Maximum number of drives: each has counters of its own in every window.
 DRIVES_LIMIT = 64
 _PATIENCE_SECONDS = 5.0
-#: Over which it is seen how often drives are scraped, and so many scrapes at least.
+#: Range over which the scrape interval is measured, and the number of scrapes that it has to exceed.
 _RECENT, _FEW_SCRAPES = "5m", 2
-#: A scrape now and then comes late.
+#: Factor by which scrapes may be farther apart than windows, since single scrapes come late.
 _SCRAPE_TOLERANCE = 1.2
-#: A smaller difference may be the time that an answer takes.
+#: A smaller difference between clocks may be the time that an answer takes.
 CLOCK_TOLERANCE_SECONDS = 0.5
 _NAMED_AT_MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteDrive:
-    """A drive of another host. `number` stands for its major:minor, by which its counters are named; major 0 is no
-    drive's of this kernel. Empty where Prometheus does not say."""
+    """A drive of another host. `number` replaces major:minor in the names of its counters; no drive of this kernel has
+    its major, 0. Texts are empty where Prometheus does not have them."""
 
     name: str
     number: str
@@ -64,15 +64,15 @@ class RemoteDrive:
 
 @dataclass(frozen=True, slots=True)
 class FoundDrives:
-    """Drives by name; by how much the clock of the Prometheus that knows them is ahead of this machine's; and how far
-    their scrapes are apart, None where there are too few."""
+    """Drives in order of name; seconds by which the clock of their Prometheus is ahead of this machine's; and seconds
+    between their scrapes, None where there are too few."""
 
     drives: list[RemoteDrive]
     clock_ahead_seconds: float
     scrape_seconds: float | None = None
 
     def scrape_trouble(self, window_seconds: float) -> str | None:
-        """Sentence: windows are shorter than the time between scrapes."""
+        """Sentence that windows are shorter than the time between scrapes; None where they are not."""
         if self.scrape_seconds is None or self.scrape_seconds <= window_seconds * _SCRAPE_TOLERANCE:
             return None
         apart = format_duration(round(self.scrape_seconds))
@@ -82,7 +82,7 @@ class FoundDrives:
         )
 
     def clock_trouble(self, window_seconds: float) -> str | None:
-        """Sentence: the clocks differ by more than a tenth of a window, within what a network allows to see."""
+        """Sentence that the clocks differ by more than a tenth of a window and the tolerance; None otherwise."""
         off = self.clock_ahead_seconds
         if abs(off) <= max(CLOCK_TOLERANCE_SECONDS, window_seconds / 10):
             return None
@@ -94,14 +94,14 @@ class FoundDrives:
 
 
 def drive_name(labels: Mapping[str, str]) -> str:
-    """HOST/DEVICE of a series."""
+    """Name HOST/DEVICE of a drive, from the labels of its series."""
     host, port, number = labels.get("instance", "").rpartition(":")
     is_address = bool(port) and number.isdigit() and (":" not in host or host.endswith("]"))
     return f"{host if is_address else labels.get('instance', '')}/{labels.get('device', '')}"
 
 
 def find_drives(server: PrometheusAddress | None, selector: str, clock: Clock) -> FoundDrives:
-    """The drives that the selector finds. Raises Problem: bad_request where it finds none, too many, or two of
+    """Find the drives that a selector matches. Raises Problem: bad_request where these are none, too many, or two of
     one name; not_ready where Prometheus does not answer."""
     if server is None:
         fault = FieldFault("drives", "telemetry is turned off: set CLIFFWATCH_PROMETHEUS_URL")
@@ -146,7 +146,7 @@ def _nothing_found(present: Iterable[PrometheusAnswer], selector: str) -> Proble
 
 
 def _require_distinct(found: list[PrometheusAnswer]) -> None:
-    """Raises Problem(bad_request) where there are too many drives, or two of one name."""
+    """Check the number and the names of drives. Raises Problem(bad_request) for too many, or two of one name."""
     if len(found) > DRIVES_LIMIT:
         fault = FieldFault("drives", f"{len(found)} drives are found; choose at most {DRIVES_LIMIT} of them")
         raise Problem(Code.BAD_REQUEST, "too many drives", [fault])

@@ -1,7 +1,7 @@
 """Increases of counters over spans of time, and percentiles from the increases of histogram buckets.
 
-All of it is arithmetic on samples that were taken: over a span that no two samples enclose there is nothing (NaN).
-Percentiles are read off the buckets' increases over the span itself, and never made of other percentiles.
+Results come only from scraped samples: over a span that no two samples enclose, they are NaN. Percentiles are computed
+from the buckets' increases over the span itself, never from other percentiles.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from cliffwatch.telemetry.reader import Floats, Samples
 def increase(samples: Samples, starts: Floats, ends: Floats, longest_seconds: float) -> tuple[Floats, Floats]:
     """Increase of a counter over each span, and the seconds that it covers, both NaN where unknown.
 
-    Counted between the nearest samples that enclose the span, if these are at most `longest_seconds` apart. A counter
-    that fell began again at zero.
+    Counted between the nearest samples that enclose the span, if these are at most `longest_seconds` apart. A fall of
+    a counter counts as a restart from zero.
     """
     times, values = samples.times, samples.values
     result = np.full(len(starts), np.nan)
@@ -37,7 +37,7 @@ def increase(samples: Samples, starts: Floats, ends: Floats, longest_seconds: fl
 def sum_of_increases(
     found: Sequence[Samples], starts: Floats, ends: Floats, longest_seconds: float
 ) -> tuple[Floats, Floats]:
-    """The increases of several counters together, and the seconds; NaN where any of them is unknown."""
+    """Sum of the increases of several counters, and the most seconds that one covers; NaN where any is unknown."""
     if not found:
         unknown = np.full(len(starts), np.nan)
         return unknown, unknown
@@ -48,10 +48,10 @@ def sum_of_increases(
 def quantile(
     buckets: Sequence[Samples], q: float, starts: Floats, ends: Floats, longest_seconds: float
 ) -> NDArray[np.float64]:
-    """The q-quantile over each span, off the buckets of one histogram, or of several, whose counts are added.
+    """q-quantile over each span, from the buckets of one histogram, or of several, whose counts are added.
 
-    `buckets` are cumulative counters with the label `le`. Within a bucket the count is taken as spread evenly, as
-    PromQL's histogram_quantile does; what is beyond the last finite bound is that bound. NaN where nothing was counted.
+    `buckets` are cumulative counters with the label `le`. Within a bucket it is interpolated linearly, as by
+    PromQL's histogram_quantile; a value beyond the last finite bound is that bound. NaN where nothing was counted.
     """
     by_bound: dict[float, list[Samples]] = {}
     for samples in buckets:

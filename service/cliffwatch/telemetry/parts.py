@@ -1,10 +1,10 @@
 """Files of `telemetry/`: Parquet parts, each written completely or not at all, and the index of intervals.
 
 A part has the columns time (float64, seconds since the epoch), series (a name in `SERIES`), labels (a JSON object) and
-value (float64). Its times lie on the run's grid: a sample stands at the end of the step that it was scraped in, and a
-step without a sample has no row. The part's own metadata says which interval it holds, so index.json can be lost, and
-has a checksum of the rows, so that a digit that changed on the disk is damage and no other sample. Parts that are older
-than it have none.
+value (float64). Its times lie on the run's grid: a sample has the time at the end of the step in which it was scraped,
+and a step without a sample has no row. The part's own metadata has its interval, so index.json can be lost, and a
+checksum of the rows, so that a digit that changed on the disk is detected as damage. Parts that were written before the
+checksum was introduced have none.
 """
 
 import json
@@ -43,7 +43,7 @@ class UnreadablePart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SampleGrid:
-    """The moments that are asked for: point k is k steps after the load's start, in whole milliseconds."""
+    """Grid of the times that are queried: point k is k steps after the load's start, in whole milliseconds."""
 
     start_milliseconds: int
     step_milliseconds: int
@@ -140,7 +140,7 @@ def _points(grid: SampleGrid, row: dict[str, Any]) -> Points:
 
 
 def part_names(directory: Path) -> list[str]:
-    """The parts that are there, in the order they were written."""
+    """File names of the parts in a directory, in the order they were written."""
     names = [path.name for path in directory.iterdir() if _NAME.fullmatch(path.name)]
     return sorted(names, key=_number)
 
@@ -155,7 +155,7 @@ def next_name(names: Iterable[str]) -> str:
 
 
 def write_part(directory: Path, name: str, table: pa.Table, grid: SampleGrid, points: Points) -> Part:
-    """Write a part durably; a crash before leaves at most a file whose name begins with a dot."""
+    """Write a part durably; a crash meanwhile leaves at most a file whose name begins with a dot."""
     body = {
         "start": grid.seconds(0),
         "step_seconds": grid.step_milliseconds / 1000,
@@ -195,7 +195,7 @@ def read_part(path: Path) -> pa.Table:
 
 
 def _checksum(table: pa.Table) -> str:
-    """Checksum of the rows, however Parquet packs them: its own checksums do not cover its page headers."""
+    """Checksum of the rows, independent of their encoding: Parquet's own checksums do not cover its page headers."""
     rows = table.cast(SCHEMA).combine_chunks()
     content = [rows.column(name).to_numpy().tobytes() for name in ("time", "value")]
     for name in ("series", "labels"):
@@ -224,7 +224,7 @@ def remove_unfinished(directory: Path) -> None:
 
 
 def covered(parts: Iterable[Part]) -> list[Points]:
-    """The points that the parts hold, as intervals in order that do not touch."""
+    """Points that the parts hold, as sorted intervals, merged where they overlap or touch."""
     merged: list[Points] = []
     for points in sorted(part.points for part in parts):
         if merged and points.first <= merged[-1].last + 1:

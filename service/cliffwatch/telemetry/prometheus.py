@@ -27,7 +27,7 @@ class QueryFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class PrometheusAnswer:
     """One labelled series: `times` (milliseconds since the epoch, rising) and `values`, of the same length. `name` is
-    empty where it is computed."""
+    empty for a computed series."""
 
     labels: dict[str, str]
     times: NDArray[np.int64]
@@ -36,11 +36,11 @@ class PrometheusAnswer:
 
 
 class Prometheus:
-    """The HTTP API of one Prometheus. No call takes longer than `deadline`, by the monotonic clock, which may be put
-    off for later calls."""
+    """Client of the HTTP API of one Prometheus. No call takes longer than `deadline`, by the monotonic clock; it can be
+    changed between calls."""
 
     def __init__(self, server: PrometheusAddress, deadline: float) -> None:
-        """Raises QueryFailed when its address is not an HTTP URL, or a file of its secrets cannot be read."""
+        """Prepare the client. Raises QueryFailed for an address that is no HTTP URL, or an unreadable secret."""
         self.deadline = deadline
         self._url = server.url
         self._client = _client_of(server)
@@ -49,7 +49,7 @@ class Prometheus:
         self._client.close()
 
     def major_version(self) -> int:
-        """Major version; also checks that it is Prometheus that answers. Raises QueryFailed."""
+        """Major version of the server, which also checks that it is a Prometheus. Raises QueryFailed."""
         data = self._ask("GET", "api/v1/status/buildinfo", {})
         try:
             return int(str(data["version"]).split(".")[0])
@@ -57,7 +57,7 @@ class Prometheus:
             raise QueryFailed(f"what answers at {self._url} is not Prometheus: it has no version") from error
 
     def now(self) -> float:
-        """What its clock says, in seconds since the epoch. Raises QueryFailed."""
+        """Time of the server's clock, in seconds since the epoch. Raises QueryFailed."""
         data = self._ask("POST", "api/v1/query", {"query": "time()"})
         try:
             return float(data["result"][1])
@@ -82,7 +82,7 @@ class Prometheus:
         return self.query_range(query, moment, moment, 1000)
 
     def query_samples(self, query: str, until: float) -> list[PrometheusAnswer]:
-        """Samples as they were scraped, of `query`, a range vector such as `up[5m]`, whose range ends at `until`.
+        """Raw samples, as scraped, of `query`, a range vector such as `up[5m]`, whose range ends at `until`.
 
         Raises QueryFailed.
         """
@@ -110,7 +110,7 @@ class Prometheus:
         raise QueryFailed(f"Prometheus refused: {words}"[:_WORDS])
 
     def _content(self, response: httpx.Response) -> bytes:
-        """The body, as long as it comes in time and is not too long: httpx only limits the time of each read."""
+        """Body of a response. Raises QueryFailed if it is too long or late: httpx only limits the time of each read."""
         until = min(self.deadline, time.monotonic() + _REQUEST_SECONDS)
         content = bytearray()
         for chunk in response.iter_bytes():
@@ -130,10 +130,10 @@ def _client_of(server: PrometheusAddress) -> httpx.Client:
             headers["Authorization"] = f"Bearer {secret_in(server.bearer_token_file)}"
         if server.username is not None and server.password_file is not None:
             auth = server.username, secret_in(server.password_file)
-        # To read the machine's certificates takes longer than to ask.
+        # Without TLS, skip reading the machine's certificates, which takes longer than a query.
         is_plain = httpx.URL(server.url).scheme == "http"
         verify = False if is_plain else ssl.create_default_context(cafile=server.ca_file)
-        # Settings of the machine's proxies are for the world outside.
+        # The machine's proxy settings are for outside hosts.
         client = httpx.Client(base_url=server.url, trust_env=False, headers=headers, auth=auth, verify=verify)
     except httpx.InvalidURL as error:
         raise QueryFailed(f"{server.url!r} is not a URL: {error}") from error

@@ -1,6 +1,6 @@
 """Read a run's collected telemetry, for the report and for later analysis.
 
-What is damaged is reported and skipped; the interval that it held is a gap.
+A damaged part is reported and skipped; the interval that it held is a gap.
 """
 
 import json
@@ -50,10 +50,10 @@ class TelemetryGap:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What was collected of a run, by names of `SERIES`; a series that Prometheus never had is not in `series`.
+    """Collected telemetry of a run. `series` is by names of `SERIES`, without those that Prometheus never had.
 
-    `step_seconds` is how far two samples of one series are apart at least; where a sample is missing there is none.
-    `faults` says what could not be read.
+    `step_seconds` is the least time between two samples of one series; a missing sample is absent, not NaN.
+    `faults` lists the files that could not be read, and why.
     """
 
     step_seconds: float
@@ -68,7 +68,7 @@ class Telemetry:
 
 
 def read(directory: Path, names: Collection[str] | None = None) -> Telemetry | None:
-    """The telemetry of the run whose journal is in `directory`, or just the series `names` of it.
+    """Read the telemetry of the run whose journal is in `directory`, or just the series `names` of it.
 
     None when none was ever collected. Raises nothing because of damage.
     """
@@ -113,7 +113,7 @@ def read(directory: Path, names: Collection[str] | None = None) -> Telemetry | N
 
 
 def _collected(table: pa.Table, names: Collection[str] | None) -> list[tuple[tuple[str, str], tuple[Floats, Floats]]]:
-    """The rows by series and labels. Those of one series follow each other."""
+    """Times and values of a part, by series and labels. The rows of one labelled series are adjacent."""
     if table.num_rows == 0:
         return []
     columns = {name: table.column(name).chunk(0) for name in table.column_names}
@@ -153,7 +153,7 @@ def _gaps(grid: SampleGrid, parts: list[Part], until: int, index: Index | None) 
 
 
 def _split(points: Points, holes: list[Hole]) -> list[tuple[Points, str]]:
-    """Split the points by the hole that they are in."""
+    """Split an interval at the bounds of the holes in it, each piece with its reason."""
     found = []
     next_point = points.first
     for hole in sorted(holes, key=lambda hole: hole.points):

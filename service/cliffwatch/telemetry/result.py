@@ -8,7 +8,7 @@ from cliffwatch.base.finite_json import lenient_json
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of one attempt; `missing` says why it is not everything, and is empty when it is."""
+    """Result of one attempt; `missing` is why the telemetry is incomplete, empty when it is complete."""
 
     rows: int = 0
     parts: int = 0
@@ -19,7 +19,7 @@ class Result:
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "Result":
-        """Parse a result. Raises ValueError when the line is none."""
+        """Parse a result. Raises ValueError when the line is not a result."""
         body, _ = lenient_json(line)
         try:
             return cls(int(body["rows"]), int(body["parts"]), str(body["missing"]))

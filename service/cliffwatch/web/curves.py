@@ -1,7 +1,7 @@
 """A run's windows as columns for charts.
 
-`latency` of the columns is in seconds, rates per second; null where a window did not measure it, and a null row where
-windows are missing, so that a gap is drawn as a gap.
+Latencies are in seconds, rates per second. A value that a window did not measure is null; missing windows are a row of
+nulls, so that a gap is drawn as a gap.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ QUANTILES = ("p50", "p99", "p999", "max")
 
 
 def row_of(window: JournalWindow, name: str | None, origin: float) -> list[float | None]:
-    """Elapsed seconds at the window's end, then the columns of `COLUMNS`."""
+    """Row of a window: the values of `COLUMNS`; the first is elapsed seconds at the window's end."""
     measured = window.latency.get(name or "", {})
     seconds = window.seconds
     return [

@@ -11,7 +11,7 @@ NO_HEALTH = "no health log (SMART): NVMe drives report one through the drive exp
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A tile: `is_bad` where the figure itself says that something is wrong."""
+    """A tile of a page; `is_bad` where the figure by itself shows a problem."""
 
     name: str
     value: str
@@ -20,7 +20,7 @@ class Figure:
 
 
 class HealthFigures(Protocol):
-    """Figures that a drive reports; None where it does not."""
+    """Health figures of a drive; None for a figure that it does not report."""
 
     @property
     def answers(self) -> float | None: ...
@@ -39,7 +39,7 @@ class HealthFigures(Protocol):
 
 
 def health_figures(health: HealthFigures) -> list[Figure]:
-    """Known figures of a drive, in the order in which they show a cliff."""
+    """Reported health figures of a drive, ordered by how well they show a cliff."""
     found = []
     if health.answers is not None and not health.answers:
         found.append(Figure("health", "no answer", "the drive was asked and did not answer", is_bad=True))

@@ -1,4 +1,4 @@
-"""The drives of the machine, their health, and what the safety gate says to each."""
+"""Page of the machine's drives: their health, and the safety gate's objections to each."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -12,6 +12,6 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/drives")
 def show_drives(request: Request, services: Context, visitor: AnyVisitor) -> Response:
-    """The machine's drives with their health, and what the safety gate says to each."""
+    """Page of the machine's drives with their health, and the safety gate's objections to each."""
     listed, unknown = listed_drives(services)
     return show(request, "drives.html", visitor, drives=listed, unknown=unknown)

@@ -1,8 +1,8 @@
 """Firing alerts for the list of runs: those of each live run, and those of no run.
 
-What is said of a run is in its journal, which is followed: each line is read once. An alert that names no run stands in
-the journals of all live runs, so that it is known after a restart too; where there is none, it is known
-from its notification.
+The alerts of a run are in its journal, which is followed: each line is read once. An alert that names no run is in the
+journals of all live runs, so that it is known after a restart too; without a live run, it is known only from its
+notification.
 """
 
 import threading
@@ -15,7 +15,7 @@ from cliffwatch.app.alerts import FIRING, Alert
 from cliffwatch.journal import Event, EventType, JournalReader, files
 from cliffwatch.web.runbooks import runbook_link
 
-#: Journals that are followed at the same time; the one that was not asked for the longest is forgotten.
+#: Maximum number of journals that are followed at the same time; the least recently requested is dropped.
 FOLLOWED_RUNS = 256
 
 
@@ -71,7 +71,7 @@ class _Followed:
 
 
 class FollowedAlerts:
-    """Alerts of live runs, a bounded number of them."""
+    """Firing alerts of live runs, from their journals, of which a bounded number is followed."""
 
     def __init__(self) -> None:
         self._followed: OrderedDict[Path, _Followed] = OrderedDict()
@@ -92,7 +92,7 @@ class FollowedAlerts:
 
 
 def of_no_run(standing: Sequence[Alert], by_run: Sequence[Sequence[FiringAlert]]) -> list[FiringAlert]:
-    """The alerts that name no run, each once, the newest first."""
+    """Alerts that name no run, from notifications and from journals of runs, each once, the newest first."""
     reported = [alert for alerts in by_run for alert in alerts if not alert.names_a_run]
     known = {alert.fingerprint: alert for alert in [*reported, *map(FiringAlert.of, standing)]}
     return sorted(known.values(), key=lambda alert: -alert.starts_at)

@@ -1,4 +1,4 @@
-"""The library of runs: forms that annotate and delete one, and what differs between two."""
+"""Library of runs: forms that annotate or delete a run, and the page of differences between two runs."""
 
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from cliffwatch.web.page import EMPTY_IS_NONE, PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-#: So many runs of the same workload are offered for comparison, the newest.
+#: Maximum number of runs of the same workload that are offered for comparison, the newest ones.
 _OFFERED = 50
 
 
@@ -28,7 +28,7 @@ def show_differences(
     visitor: AnyVisitor,
     other: Annotated[Name | None, EMPTY_IS_NONE] = None,
 ) -> Response:
-    """What differs from another run: unless one is named, from the newest pinned one of the workload, or the one
+    """Page of differences from the run `other`; by default from the workload's newest pinned run, or else from the run
     before."""
     row = find_run(services, run_id)
     with services.database.snapshot() as session:
@@ -49,7 +49,7 @@ def show_differences(
 
 @router.post("/runs/{run_id}/annotations")
 def annotate(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
-    """Change what differs from what the form showed; what others changed meanwhile stays."""
+    """Change only the annotations that were edited in the form; those that others changed meanwhile stay."""
     before, after = labels_in(form, "labels_before"), labels_in(form, "labels")
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     change: dict[str, Any] = {"labels": {name: None for name in before if name not in after} | changed}
@@ -81,5 +81,5 @@ def labels_in(form: dict[str, str], field: str = "labels") -> dict[str, str]:
 
 
 def _note_in(form: dict[str, str], field: str) -> str:
-    # Browsers end a line with two characters.
+    # Browsers end a line with CR and LF.
     return form.get(field, "").replace("\r\n", "\n").strip()

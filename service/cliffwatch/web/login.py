@@ -21,7 +21,7 @@ def show_login(request: Request, services: Context, after: Annotated[str, Query(
 
 @router.post("/login")
 def take_login(request: Request, services: Context, form: Form) -> Response:
-    """The token comes in the body, never in an address."""
+    """Log in with the token of the form, which is in the body, never in a URL."""
     token, after = form.get("token", "").strip(), local_path(form.get("next", "/runs"))
     if not is_from_here(request):
         raise Problem(Code.FORBIDDEN, "the form did not come from this page; load the page again")

@@ -1,4 +1,4 @@
-"""Shared by all pages: templates, strict headers, and problems shown to people.
+"""Shared by all pages: templates, strict headers, and error pages.
 
 Scripts and styles come from this origin alone, and none is written into a page, so the policy allows neither inline
 scripts nor inline styles.
@@ -32,7 +32,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-#: A form sends an empty text for what was not chosen.
+#: Empty text as None: a form sends it for a field that was not chosen.
 EMPTY_IS_NONE = BeforeValidator(lambda text: text or None)
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -43,7 +43,7 @@ HEADERS = {
 
 
 def show(request: Request, template: str, visitor: Visitor | None, status: int = 200, **content: Any) -> HTMLResponse:
-    """Render a page. `content` is what its template names."""
+    """Render a page. `content` holds the variables of its template."""
     page = _ENVIRONMENT.get_template(template).render(
         path=request.url.path, visitor=visitor, version=VERSION, form_word_field=FORM_WORD, **content
     )
@@ -56,7 +56,7 @@ def go_to(path: str) -> RedirectResponse:
 
 
 class PageRoute(APIRoute):
-    """A route whose problems are pages: without a login, the login's; otherwise one that says what to do."""
+    """A route that answers problems with a page: the login without a login, else an error page with what to do."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -73,7 +73,7 @@ class PageRoute(APIRoute):
             except Problem as problem:
                 return show_problem(request, problem)
             except DATABASE_ERRORS as error:
-                # Without asking it who the visitor is.
+                # Without the visitor, who is looked up in the database.
                 away = database_problem(error)
                 return show(request, "problem.html", None, away.kind.status, problem=away, back=None)
             except OSError as error:
@@ -86,15 +86,15 @@ class PageRoute(APIRoute):
 
 
 def show_problem(request: Request, problem: Problem) -> HTMLResponse:
-    """The page that says what went wrong and what to do about it."""
+    """Error page: what went wrong and what to do about it."""
     services = getattr(request.app.state, "services", None)
-    # What failed inside may be what says who the visitor is.
+    # After an internal error, the look-up of the visitor may fail, too.
     visitor = visitor_of(request, services) if services is not None and problem.code is not Code.INTERNAL else None
     return show(request, "problem.html", visitor, problem.kind.status, problem=problem, back=_page_before(request))
 
 
 def _page_before(request: Request) -> str | None:
-    """Path of the page whose form or link led here; None for another site's, or none."""
+    """Path of the page whose form or link led here (Referer); None for another site, this page, or no Referer."""
     try:
         before = urlsplit(request.headers.get("referer", ""))
     except ValueError:
@@ -105,7 +105,7 @@ def _page_before(request: Request) -> str | None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the login and back; a script that requested a fragment is redirected with the whole page."""
+    """Redirect to the login, and then back; for a script's request for a fragment, the whole page is redirected."""
     wanted = request.url.path if request.method == "GET" else "/runs"
     if request.url.query and request.method == "GET":
         wanted += f"?{request.url.query}"
@@ -119,7 +119,7 @@ def _to_login(request: Request) -> Response:
 
 
 def local_path(text: str) -> str:
-    """Path to go to after the login: one of this service only."""
+    """Path to go to after the login: `text` if it is a path of this service, else `/runs`."""
     is_ours = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
     return text if is_ours and not text.startswith("/login") else "/runs"
 

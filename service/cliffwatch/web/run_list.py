@@ -25,9 +25,9 @@ from cliffwatch.store.queries import first_findings, has_known_words, unfinished
 from cliffwatch.web.firing import FiringAlert, FollowedAlerts, of_no_run
 
 CURVE_WIDTH, CURVE_HEIGHT = 120, 24
-#: Points of a curve so many times their usual distance apart have time between them that was not measured.
+#: Points of a curve that are more than this many median distances apart have a gap between them.
 _GAP_STEPS = 3
-#: Those that were kept before a stall was part of them have two figures.
+#: A stored curve. Points that were stored before stalls were added to them have two figures.
 _KEPT: TypeAdapter[Curve] = TypeAdapter(Curve)
 
 
@@ -57,9 +57,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class SmallCurve:
-    """SVG polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, apart where nothing was measured; and what they say.
+    """Polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, interrupted where nothing was measured, with a text.
 
-    `stalls` are where it was measured, and nothing was completed.
+    `stalls` are the bands in which the run was measured and nothing was completed.
     """
 
     lines: tuple[str, ...]
@@ -69,7 +69,7 @@ class SmallCurve:
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """A row of the list. `span` says what the figures are of."""
+    """A row of the list. `span` is the part of the run that the figures are about, as text."""
 
     run: RunSummary
     p99: str
@@ -84,7 +84,7 @@ class ListedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """The rows, and the scale that their curves share; None where there is none to draw. `alerts` fire for no run."""
+    """Rows, and the scale that their curves share, None without a value. `alerts` fire and name no run."""
 
     runs: tuple[ListedRun, ...]
     scale: Scale | None
@@ -153,10 +153,10 @@ def small_curve(row: RunRow, curve: Curve, scale: Scale | None) -> SmallCurve | 
 
 
 def points_of(row: RunRow) -> Curve:
-    """The points of a run's curve: as they were kept when it ended, before that as its journal has them."""
+    """Points of a run's curve: as stored in the index when it ended, or before that from its journal."""
     if row.curve is None:
         return curve_of(Path(row.directory))
-    # What no curve could be, only damage explains.
+    # A stored value that is no curve is damage.
     try:
         points = _KEPT.validate_python(row.curve)
     except ValidationError:
@@ -166,7 +166,7 @@ def points_of(row: RunRow) -> Curve:
 
 
 def _onset_note(kind: str, ratio: float | None) -> str:
-    # Of work that was not done, the rate is less than before.
+    # For work that was not done, the ratio is of rates, and below 1.
     return kind if ratio is None or ratio < 1 else f"{kind} {format_ratio(ratio)}"
 
 
@@ -191,7 +191,7 @@ def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: Sma
 
 
 def _newest(row: RunRow) -> tuple[str, str, str, str]:
-    """p99, throughput, operations of the newest window, and what they are of; dashes where there is no window."""
+    """p99, throughput, operations of the newest window, and text for their span; dashes where there is no window."""
     window = JournalReader(Path(row.directory)).last_window()
     if window is None:
         return latency(None), byte_rate(None), "", ""
@@ -205,7 +205,7 @@ def _newest(row: RunRow) -> tuple[str, str, str, str]:
 
 
 def _onset_of(row: RunRow, finding: FindingRow | None) -> tuple[str, str]:
-    """When a run under way was found to degrade, and how much."""
+    """Elapsed time at which a run without final figures began to degrade, and by how much, as text."""
     if finding is None:
         return ("–" if row.state == RunState.FINISHED.value or row.windows == 0 else "none so far"), ""
     onset, ratio = moment_in(finding.detail, "onset"), number_in(finding.detail, "ratio")

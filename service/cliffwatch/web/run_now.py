@@ -33,7 +33,7 @@ _FINDINGS_READ = 500
 
 @router.get("/runs/{run_id}/now")
 def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVisitor) -> Response:
-    """Figures as they are written, so that a page shows what the report and the command line would."""
+    """Current figures as formatted text, so that a page shows the same as the report and the command line."""
     row = find_run(services, run_id)
     reader = JournalReader(Path(row.directory))
     watched = request.app.state.watched_limits
@@ -56,7 +56,7 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
 
 
 def _silence(row: RunRow, reader: JournalReader, now: float) -> str:
-    """Message that no window has come for long; empty where one has, and where no load goes on."""
+    """Message that no window has arrived for too long; empty where one has, or while the run is not running."""
     last = reader.last_window()
     begin = last.end if last is not None else row.load_start
     if row.state != RunState.RUNNING.value or begin is None:
@@ -78,14 +78,14 @@ def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
 
 
 def time_left(run: RunSummary) -> str | None:
-    """Time until the end of load, in seconds that add up with the elapsed ones; None where no load goes on."""
+    """Time until the end of load, rounded to add up with the elapsed seconds; None where no load is running."""
     if run.state in (RunState.REPORTING, RunState.FINISHED) or run.elapsed_seconds is None:
         return None
     return elapsed(max(0, round(run.planned_seconds) - round(run.elapsed_seconds)))
 
 
 def _drive_names(reader: JournalReader) -> list[str] | None:
-    """Kernel names of the drives; None while the worker has not looked for them."""
+    """Names of the run's drives, from its facts; None while the worker has not recorded them."""
     try:
         found = reader.facts().get("drives")
     except Problem:
@@ -96,7 +96,7 @@ def _drive_names(reader: JournalReader) -> list[str] | None:
 
 
 def _source(services: Services, reader: JournalReader) -> DriveSource:
-    """Where the run's drives are known. Raises Problem."""
+    """Prometheus that has the series of the run's drives. Raises Problem."""
     return DriveSource.of(services.settings, read_order(reader).drives)
 
 
@@ -135,7 +135,7 @@ def _limits(
 def _amplification(
     services: Services, row: RunRow, reader: JournalReader, watch: LimitWatch, names: list[str]
 ) -> dict[float | None, float]:
-    """Write amplification by the limits' spans, the highest of the run's drives; without those that are unknown."""
+    """Highest write amplification of the run's drives, by the span of each limit on it; absent where not known."""
     now, found = services.clock.wall(), {}
     for span in {limit.over_seconds for limit in watch.limits if limit.subject is LimitSubject.AMPLIFICATION}:
         try:

@@ -40,11 +40,11 @@ from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _PAGE_SIZE = 25
-#: Events that a live page lists, besides those that make its bands, its marks and its findings and are few; the report
-#: and the API have all of them.
+#: Maximum number of events that a live page lists, besides states, phases, findings and baselines, which are few; the
+#: report and the API have all of them.
 _EVENTS_SHOWN = 200
 _KEPT_TYPES = frozenset({EventType.STATE, EventType.PHASE, EventType.FINDING})
-#: What a live page lists of a run's events: the rest is for events.jsonl.
+#: Types of events that a live page lists; events.jsonl has the others.
 _SHOWN_TYPES = frozenset(
     {EventType.STATE, EventType.PHASE, EventType.GAP, EventType.FINDING, EventType.ALERT, EventType.NOTE}
 )
@@ -93,7 +93,7 @@ def show_runs(
 
 @router.get("/runs/{run_id}")
 def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
-    """One run, followed while it goes on."""
+    """Page of one run, which follows the run while it goes on."""
     row = find_run(services, run_id)
     run = run_resource(row, services.clock.wall(), services.runs.waits_for(row))
     window_seconds = JournalReader(Path(row.directory)).document("order.json")["workload"]["window"]
@@ -118,7 +118,7 @@ def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVis
 
 @router.get("/runs/{run_id}/series")
 def show_series(run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
-    """What a live page draws of the past, and where its stream goes on."""
+    """Series and events of a run so far, for a live page, and the position from which its stream continues."""
     row = find_run(services, run_id)
     origin = row.load_start if row.load_start is not None else row.created_at
     directory = Path(row.directory)
@@ -144,7 +144,7 @@ async def follow(
     request: Request,
     after: Annotated[str, Query(pattern=r"^\d{1,12}\.-?\d{1,12}$")] = "0.-1",
 ) -> EventSourceResponse:
-    """The API's own stream, from `after` on; a browser that comes again names the place itself."""
+    """Live stream of a run, the same as the API's, from `after` on, or from a reconnecting browser's Last-Event-ID."""
     return await live_stream(services, visitor.caller, run_id, request.headers.get("last-event-id") or after)
 
 
@@ -178,13 +178,13 @@ def mark(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
 
 
 def _meant(run: Run) -> str:
-    """State that the sentence beside it explains, or the phase in which a running run makes no load."""
+    """State whose meaning the page shows, or the cool-down phase, in which a running run makes no load."""
     is_cooling = run.state is RunState.RUNNING and run.phase == Phase.COOL_DOWN
     return Phase.COOL_DOWN.value if is_cooling else run.state.value
 
 
 def _meaning(run: Run) -> str:
-    """Text on what the run's state means, and why it is in it where the journal says so."""
+    """Text on what the run's state means, with the runs it waits for, or the reason of an interruption."""
     if _meant(run) == Phase.COOL_DOWN:
         return COOLING
     meaning = MEANINGS[run.state]
@@ -206,7 +206,7 @@ def _facts_of(run: Run | RunSummary) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """Newest events worth showing, number of the last event, and each phase's name, start and end."""
+    """Events to show on a live page, number of the last event, and each phase's name, start and end."""
 
     events: list[dict[str, Any]]
     last: int

@@ -48,7 +48,7 @@ def delete_schedule(schedule_id: ShortId, services: Context, visitor: Operating)
 
 
 def _schedule(form: dict[str, str]) -> ScheduleRequest:
-    """Raises Problem(bad_request) that names the fields at fault."""
+    """Schedule request from a form. Raises Problem(bad_request) that names the fields at fault."""
     kind = form.get("target_kind", "")
     if kind not in TARGET_KINDS or kind == "device":
         raise Problem(
@@ -78,7 +78,7 @@ def _schedule(form: dict[str, str]) -> ScheduleRequest:
 
 
 def _is_spent(schedule: ScheduleBody, now: float) -> bool:
-    """Whether it will never fire again, turned on or not: then nothing is left to do but remove it."""
+    """Whether a schedule will never fire again, even when enabled, so that it can only be removed."""
     return schedule.trigger is not None and not fire_times(schedule.trigger.trigger(), now, 1)
 
 

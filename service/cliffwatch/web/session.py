@@ -1,7 +1,7 @@
 """Browser sessions: the same token as the API's, kept in a cookie that scripts cannot read.
 
-Nothing is stored on the server, so a restart logs no user out and a revoked token is out at once. A form that changes
-something carries a word derived from the token, which another site cannot know, and must come from this origin.
+Nothing is stored on the server, so a restart logs no user out and a revoked token is refused at once. A form that
+changes something has a word derived from the token, which another site cannot know, and must come from this origin.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ AnyVisitor = Annotated[Visitor, Depends(_visitor)]
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a posted form, each once. Raises Problem(bad_request) for a body that is none."""
+    """The fields of a posted form, each once. Raises Problem(bad_request) for a body that is not a form."""
     body = await request.body()
     try:
         pairs = parse_qsl(
@@ -78,7 +78,7 @@ Form = Annotated[dict[str, str], Depends(form_of)]
 
 
 def _operator(request: Request, visitor: AnyVisitor, form: Form) -> Visitor:
-    """The visitor, if allowed to change something, by a form of this page. Raises Problem(forbidden)."""
+    """Visitor who may change something, by a form of this page. Raises Problem(forbidden) for others."""
     if not is_from_here(request) or not hmac.compare_digest(
         form.get(FORM_WORD, "").encode(), visitor.form_word.encode()
     ):
@@ -93,7 +93,7 @@ Operating = Annotated[Visitor, Depends(_operator)]
 
 
 def is_from_here(request: Request) -> bool:
-    """Whether a browser says that the request came from a page of this origin; one that does not is no browser's."""
+    """Whether a request is from a page of this origin, by Sec-Fetch-Site or Origin; true without both: no browser."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
@@ -105,8 +105,8 @@ def is_from_here(request: Request) -> bool:
 
 
 def log_in(response: Response, request: Request, token: str) -> None:
-    """Have the browser keep the token until it is closed. Sent with links from elsewhere, so that a link in an alert
-    opens its page, but with no form from elsewhere."""
+    """Set the token as a cookie until the browser is closed. SameSite=Lax: it is sent with links of other sites, so
+    that a link in an alert opens its page, but not with their forms."""
     response.set_cookie(COOKIE, token, httponly=True, samesite="lax", secure=request.url.scheme == "https", path="/")
 
 

@@ -1,7 +1,7 @@
 """Start page of a run: a form, the safety gate's answer to it, and only then the start.
 
-The answer is the API's dry run. It is asked for again, on the same fields, when the run is started, so what was looked
-at is what runs, or the refusal says what changed.
+The answer is the API's dry run. The gate checks the same fields again when the run is started, so the run is the one
+that was shown, or the refusal says what changed.
 """
 
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-#: What a target of each kind is named by, as the form asks for it.
+#: By kind of target: the field that names it, and the hint for it in the form.
 TARGET_KINDS = {
     "directory": ("path", "a directory, such as /mnt/test; the run's files go below it"),
     "device": ("identity", "a drive's serial or WWN, as the page of drives lists it; everything on it is lost"),
@@ -41,7 +41,7 @@ def show_form(
     workload: str = "",
     again: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
 ) -> Response:
-    """`again` fills it in as that run was started."""
+    """Form to start a run; `again` is a run whose request fills it in."""
     form = {"workload": workload, "target_kind": "directory"}
     if again is not None:
         form = _as_before(again, request_of(find_run(services, again)))
@@ -49,7 +49,7 @@ def show_form(
 
 
 def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
-    """Fields of the form for a request. Raises Problem(bad_request) for one that the form cannot hold."""
+    """Fields of the form for an earlier run's request. Raises Problem(bad_request) where the form cannot hold it."""
     beyond = {
         "several targets": bool(asked.more_targets),
         "drives of other hosts": asked.drives is not None,
@@ -71,7 +71,7 @@ def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
 
 @router.post("/start")
 def check_or_start(request: Request, services: Context, visitor: Operating, form: Form) -> Response:
-    """`action` is `check` for the dry run and `start` for the run itself."""
+    """Check or start a run: the form's `action` is `check` for the dry run and `start` for the run itself."""
     try:
         order = _order(form)
         if form.get("action") == "start":
@@ -91,7 +91,7 @@ def _to_run(request: Request, run_id: str) -> Response:
 
 
 def target_of(kind: str, form: dict[str, str]) -> dict[str, Any]:
-    """The target as the API takes it, of a form's `target`; without a place where the kind is none."""
+    """Target for the API, from a form's `target` field; only its kind where that is unknown."""
     if kind not in TARGET_KINDS:
         return {"kind": kind}
     place = form.get("target", "").strip()
@@ -99,7 +99,7 @@ def target_of(kind: str, form: dict[str, str]) -> dict[str, Any]:
 
 
 def _order(form: dict[str, str]) -> RunRequest:
-    """Raises Problem(bad_request) that names the fields at fault."""
+    """Run request from a form. Raises Problem(bad_request) that names the fields at fault."""
     kind = form.get("target_kind", "")
     target = target_of(kind, form)
     if kind == "device" and form.get("confirmation"):

@@ -31,7 +31,7 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file of ours or of a library, with the tag that says which version it is."""
+    """A file of the service or of a library, with the ETag of its version."""
 
     content: bytes
     media_type: str
@@ -40,7 +40,7 @@ class StaticFile:
 
 @router.get("/static/{name}")
 def show_file(request: Request, name: str) -> Response:
-    """Asked for again each time, and sent again only when it changed."""
+    """Static file; browsers revalidate it each time by its ETag, and it is sent again only when it changed."""
     found = _file(name)
     headers = {"ETag": found.tag, "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
     if request.headers.get("if-none-match") == found.tag:

@@ -1,7 +1,7 @@
 """Diagnosis of a degradation: the most likely cause, the runner-up, and what would distinguish them.
 
-Layer and cause are one argument: `explain` finds the first layer that became slower, and a cause that slows down
-another one first is not named.
+Layer and cause have to agree: `explain` finds the first layer that became slower, and a cause that slows down another
+layer first is not named.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _OTHER_CAUSES_SCORE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A cause, the sentences for and against it, and how it was weighed. `confidence` is from 0 to 1."""
+    """Cause with its evidence, as sentences for and against it, and its score. `confidence` is from 0 to 1."""
 
     cause: Cause
     title: str
@@ -31,7 +31,8 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`first` may be `unknown`. `distinguish_by` says what to measure or to try, in sentences."""
+    """Most likely cause (`first`, may be `unknown`) and runner-up. `distinguish_by` says what to measure or to try, in
+    sentences."""
 
     first: Suspect
     runner_up: Suspect | None
@@ -39,7 +40,7 @@ class Diagnosis:
 
 
 def explain(measures: Measures, before: LayerTimes, after: LayerTimes) -> tuple[LayerComparison, Diagnosis]:
-    """The first layer to slow down, and the cause: one that slows that layer down."""
+    """Find the first layer to slow down, and the most likely cause among those that slow this layer down first."""
     layers = compare(before, after)
     return layers, diagnose(measures, layers.grew)
 
@@ -47,7 +48,7 @@ def explain(measures: Measures, before: LayerTimes, after: LayerTimes) -> tuple[
 def diagnose(measures: Measures, layer: Layer | None = None) -> Diagnosis:
     """Diagnosis from the measures. Where they show no cause, the cause is unknown, never a guess.
 
-    `layer`: the first one that became slower, where that is known.
+    `layer`: the first layer that became slower, None where it is not known.
     """
     weighed = [(row, _weigh(row, measures, layer)) for row in CAUSES]
     total = _OTHER_CAUSES_SCORE + sum(max(0.0, suspect.score) for _, suspect in weighed if suspect.is_shown)

@@ -1,8 +1,8 @@
 """The evidence for and against each cause, as functions of the measures.
 
-Evidence that `shows` is found only where the cause is at work; without any, a cause is never named, however well the
-rest fits. What is common to several causes, such as a slow drive, only supports. Weights: 3 strong, 2 fair, 1 weak;
-below zero it speaks against.
+Evidence that `shows` its cause is found only where this cause is at work; a cause without such evidence is never named,
+however well the rest fits. Evidence that several causes have in common, such as a slow drive, only supports them.
+Weights: 3 strong, 2 fair, 1 weak; evidence with a weight below zero contradicts the cause.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,15 +56,15 @@ from cliffwatch.base.units import (
 
 STRONG, FAIR, WEAK = 3.0, 2.0, 1.0
 
-#: What the kernel counts for a request: from when it came to the block layer until it was done.
+#: Time of a request as the kernel counts it: from its arrival at the block layer until its completion.
 _WRITE_LATENCY = "write latency at the block layer (queue and device)"
-#: What says that an engine was started again: its death, and the gap until another one measured.
+#: Events of an engine's restart: its death, and the gap until another engine measured.
 RESTART_EVENTS = ("engine_died", "engine_restarted")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One sentence with its numbers. `shows`: found only where this cause is at work."""
+    """One sentence of evidence, with its numbers and its weight. `shows`: found only where this cause is at work."""
 
     sentence: str
     weight: float
@@ -91,7 +91,7 @@ def _device_same(measures: Measures) -> bool:
 
 
 def _slower_drive(measures: Measures, weight: float) -> Iterator[Evidence]:
-    """Evidence for causes in the drive or on it: a slower drive supports them, one as fast as before contradicts."""
+    """Evidence for causes in the drive or on it: a slower drive supports them, an unchanged one contradicts them."""
     change = measures.device_write_latency_seconds
     if _device_rose(measures):
         yield Evidence(f"The {_WRITE_LATENCY} rose {_from_to(change, format_latency)}.", weight)
@@ -100,7 +100,7 @@ def _slower_drive(measures: Measures, weight: float) -> Iterator[Evidence]:
 
 
 def _drive_as_before(measures: Measures) -> Iterator[Evidence]:
-    """Evidence for causes above the drive: a drive as fast as before supports them, a slower one contradicts."""
+    """Evidence for causes above the drive: an unchanged drive supports them, a slower one contradicts them."""
     change = measures.device_write_latency_seconds
     if _device_same(measures):
         yield Evidence(f"The {_WRITE_LATENCY} did not rise: {_from_to(change, format_latency)}.", FAIR)
@@ -280,7 +280,8 @@ def cpu_steal(measures: Measures) -> Iterator[Evidence]:
 
 
 def _share_of_others(measures: Measures) -> tuple[str, Change, float] | None:
-    """Others' larger share in the drive's bytes or requests after the onset: in words, as a change, as a ratio."""
+    """Other processes' share of the drive's bytes or of its requests after the onset, whichever is larger: in words, as
+    a change, as a ratio; None where neither is known."""
     kinds: tuple[tuple[Change, tuple[Change, ...], Callable[[float], str]], ...] = (
         (
             measures.other_bytes_per_second,
@@ -329,7 +330,7 @@ def heavier_load(measures: Measures) -> Iterator[Evidence]:
 
 
 def _near(measures: Measures, names: tuple[str, ...]) -> list[NearbyEvent]:
-    """The nearest event of these names that came before the onset or just as it was seen; none or one."""
+    """Event of these names nearest to the onset, from shortly before to shortly after it: a list of one or none."""
     found = [
         nearby
         for nearby in measures.nearby_events

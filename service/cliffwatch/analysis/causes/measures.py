@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A quantity before and after, in the unit that its name in `Measures` ends in; None where it was not measured."""
+    """Values of a quantity before and after an onset, in the unit that ends its name in `Measures`; None if not
+    measured."""
 
     before: float | None = None
     after: float | None = None
@@ -23,14 +24,15 @@ class Change:
         return self.values is not None
 
     def rose(self, factor: float, by: float = 0.0) -> bool:
-        """Whether it is known to have grown to more than `factor` times what it was, and by more than `by`."""
+        """Whether the quantity is known to have risen above `factor` times its value before, by more than `by`."""
         if self.values is None:
             return False
         before, after = self.values
         return after > before * factor and after - before > by
 
     def fell(self, factor: float, by: float = 0.0) -> bool:
-        """Whether it is known to have shrunk to less than `factor` (below 1) of what it was, and by more than `by`."""
+        """Whether the quantity is known to have fallen below `factor` (below 1) of its value before, by more than
+        `by`."""
         if self.values is None:
             return False
         before, after = self.values
@@ -50,27 +52,27 @@ class NearbyEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """Everything known around one onset. Rates are per second; ratios of time are seconds per second.
+    """Measured quantities before and after one onset. Rates are per second; ratios of time are seconds per second.
 
-    The client: operations and bytes that the engine moved; the mean latency of the operation that is spoken of, from
-    when it began; how far the engine is behind its own schedule; how much of the time its processes waited for a
-    processor, and were held back by a limit of their control group.
+    The client: operations and bytes that the engine moved; the mean latency, from when it began, of the operation that
+    the finding is about; how far the engine is behind its own schedule; how much of the time its processes waited for a
+    processor, and were throttled by a limit of their control group.
 
-    The machine: share of its processors' time that was used, of time in which some task waited for one, and of time
-    stolen by the hypervisor; dirty pages, those under write-back, and the limit at which
-    writers are held up.
+    The machine: share of its processors' time that was used, of time in which some task waited for a processor, and of
+    time stolen by the hypervisor; dirty pages, pages under write-back, and the limit of dirty pages at which writers
+    are throttled.
 
-    The drive: mean time of its writes, block-layer queue included; what it was given by everybody; what
-    others than the run gave it; write amplification (media bytes / host bytes); free blocks as a share; temperature;
-    share of the time in which more was asked of a cloud's volume than `exceeded_limit` allows, the one of its limits
-    that this was most of.
-    `device_lead_seconds` is by how much the drive's writes slowed down before the client's latency rose.
+    The drive: mean latency of its writes, block-layer queue included; its requests and bytes from all processes; those
+    from processes other than the run's; write amplification (media bytes / host bytes); free blocks as a share;
+    temperature; share of the time in which a cloud's volume was over the limit that `exceeded_limit` names, the one
+    that it exceeded for longest. `device_lead_seconds` is how long before the client's latency the latency of the
+    drive's writes rose.
 
-    The store: segments deleted, bytes discarded (TRIM), and how fast what is stored grows.
+    The store: segments deleted, bytes discarded (TRIM), and the growth of stored bytes.
 
     A broker and the network: partitions that changed their leader, connections that broke, and round-trip time.
 
-    `span_before` and `span_after` say over which time all of this was measured, as in `over 30s before the onset`.
+    `span_before` and `span_after` are the measured times in words, as in `over 30s before the onset`.
     """
 
     span_before: str = ""

@@ -33,10 +33,11 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """`title` is what it is called in a sentence, `remedy` what distinguishes it from others or ends it when tried.
+    """Row of the table of causes. `title` is the cause's name in a sentence, `remedy` a test that distinguishes the
+    cause from others, or ends it.
 
-    `needs` names what has to be measured to show it, `watched_by` the changes of `Measures` that hold that. `layers`
-    are those that it slows down first: where another one did, it is not the cause.
+    `needs` names what has to be measured to show the cause, `watched_by` the fields of `Measures` that hold it.
+    `layers` are those that the cause slows down first: where another layer slowed down first, it is not the cause.
     """
 
     cause: Cause
@@ -51,7 +52,7 @@ class CauseRow:
         return any(getattr(measures, name).is_known for name in self.watched_by)
 
 
-#: In the order in which equals are named.
+#: In the order in which causes of equal score are named.
 CAUSES: tuple[CauseRow, ...] = (
     CauseRow(
         Cause.GARBAGE_COLLECTION,

@@ -51,25 +51,26 @@ from cliffwatch.analysis.thresholds import (
     WARM_UP_BLOCKS,
 )
 
-#: Blocks in one entry of the course that drift is looked for in.
+#: Blocks in one entry of the timeline in which drift is searched.
 _DRIFT_BLOCKS = 10
-#: Blocks on each side of an edge that show whether it is one (2 h).
+#: Blocks on each side of an edge by which a step is distinguished from a ramp (2 h).
 _GRADUAL_BLOCKS = 120
-#: Which part of a short run is its warm-up at most, of its length an excursion, of what is around an edge a ramp at
-#: least, of its windows what is searched for an onset, and of what was before an onset its baseline.
+#: Divisors of lengths, for short runs: the longest warm-up, and the longest excursion, of a run; the shortest ramp
+#: around an edge; the windows searched for an onset, of a run; and the baseline, of the blocks before an onset.
 _SKIPPED_PART, _RETURNS_PART, _RAMP_PART, _REACH_PART, _BASELINE_PART = 6, 4, 3, 10, 3
-#: Blocks that are smoothed, and points that are left, where shapes are compared.
+#: Blocks of the smoothing median, and points that remain, where a step and a ramp are compared.
 _SMOOTH_BLOCKS, _SHAPE_POINTS = 5, 120
-#: How many times what is searched is looked at on either side; entries that a median is taken of at least.
+#: Windows on either side of those searched for an onset, as a multiple of their reach; least entries of a rolling
+#: median.
 _SIDES, _MEDIAN_LEAST = 3, 3
 
 
 def analyse(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Every change for the worse (and back) in order of onset. Spans count windows of `window_seconds`.
+    """Changes for the worse, recoveries and spikes of a run in order of onset. Spans count windows of `window_seconds`.
 
-    `detected` is None: only online detection raises anything while a run goes on.
+    `detected` is None in all of them: only online detection raises findings while a run goes on.
     """
     whole = whole_run(series, samples, notices, window_seconds)
     if whole is None:
@@ -118,7 +119,7 @@ def _view(whole: RunArrays, name: str) -> _View | None:
     rates = [one for one in whole.names(Role.RATE) if np.isfinite(whole.blocks[one][known]).mean() > 0.5]
     rate = segments.filled(whole.blocks[rates[0]])[known] if rates else None
     if whole.baseline_end:
-        # The baseline phase itself is healthy: what is judged begins behind it.
+        # The baseline phase itself is healthy: judging begins after it.
         skip = int(np.searchsorted(known, whole.block_of(whole.baseline_end)))
     else:
         skip = min(WARM_UP_BLOCKS, count // _SKIPPED_PART)
@@ -158,14 +159,14 @@ def _changes(view: _View) -> list[Finding]:
             level[edge:] += judged.height
             if active is None:
                 active, healthy = found, judged.before
-    # What a cliff leaves behind is too noisy to see drift in.
+    # After a cliff, the level is too noisy to find drift in it.
     end = next((edge for edge, one in accepted if one.kind is FindingKind.CLIFF and one.until is None), len(client))
     drift = _drift(view, (client - level)[:end])
     return findings if drift is None else [*findings, drift]
 
 
 def _is_further(client: Array, edge: segments.Edge, since: int, following: int) -> bool:
-    """Whether a run that changed at the block `since` has changed once more, by what it has been like since."""
+    """Whether a run that changed at the block `since` has changed once more, compared with its noise since then."""
     if edge.height < log_ratio(FURTHER_RATIO) or edge.block - since < RETURNS_BLOCKS:
         return False
     before, after = client[since : edge.block], client[edge.block : following][: segments.AFTER_BLOCKS]
@@ -175,9 +176,9 @@ def _is_further(client: Array, edge: segments.Edge, since: int, following: int) 
 
 
 def _is_gradual(client: Array, edge: segments.Edge) -> bool:
-    """Whether the hours around an edge are better described by two hours and more of rising."""
+    """Whether a ramp over at least a third of the hours around an edge describes them better than a step."""
     around = client[max(0, edge.block - _GRADUAL_BLOCKS) : edge.block + _GRADUAL_BLOCKS]
-    # What happens far above the change or below it says nothing of how the change came about.
+    # Values far above or below the change do not show whether it was gradual.
     beyond = abs(edge.height) / 2
     around = np.clip(around, min(edge.before, edge.after) - beyond, max(edge.before, edge.after) + beyond)
     smooth = segments.rolling_median(around, _SMOOTH_BLOCKS)[:: max(1, len(around) // _SHAPE_POINTS)]
@@ -186,7 +187,7 @@ def _is_gradual(client: Array, edge: segments.Edge) -> bool:
 
 
 def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:
-    """Finding of an edge, if it is one by size, significance and devices, and load did not increase; else None."""
+    """Finding of an edge with enough size, significance and device evidence, and without more load; else None."""
     lasts = following - edge.block
     lowest = segments.lowest_level(view.client, edge.block, HOUR_BLOCKS, view.skip)
     if not segments.is_effect(edge, lowest):
@@ -228,7 +229,7 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
 
 
 def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
-    """Whether a change is a finding without a device that shows it: none was measured, or one did not change."""
+    """Whether a change that no device shows is large enough for a finding, with or without a measured device."""
     if not view.devices:
         return edge.significance >= SEGMENT_ALONE_SIGNIFICANCE and edge.height >= log_ratio(STEP_ALONE_RATIO)
     is_large = edge.height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)
@@ -259,7 +260,7 @@ def _onset_window(view: _View, edge: int) -> int:
 
 
 def _baseline(view: _View, until: int) -> float:
-    """The declared baseline's median, else the mean of the three lowest hours before, as online detection has it."""
+    """Baseline: the declared one's median, else the mean of the three lowest hours before `until`, as online."""
     if view.whole.baseline_end and view.skip >= EDGE_BLOCKS_BEFORE:
         return float(np.median(view.client[: view.skip]))
     return segments.lowest_level(
@@ -280,13 +281,13 @@ def _recovered(view: _View, active: Finding, edge: segments.Edge) -> tuple[Findi
 
 
 def _drift(view: _View, client: Array) -> Finding | None:
-    """The drift of a run from which what changed suddenly is taken away (`client`)."""
+    """Drift of a run, None where there is none. `client`: the run's level with sudden changes subtracted."""
     size, column = _DRIFT_BLOCKS, client[view.skip :]
     count = len(column) // size
     if len(column) < DRIFT_RUN_BLOCKS:
         return None
     first = view.skip + len(column) - count * size
-    # What comes back within 45 blocks is no part of a drift either.
+    # A rise that comes back within 45 blocks is no part of a drift either.
     width = 2 * (RETURNS_BLOCKS // size) + _MEDIAN_LEAST
     coarse = segments.rolling_median(np.median(client[first:].reshape(count, size), axis=1), width)
     noise = MEDIAN_ERROR * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
@@ -335,7 +336,7 @@ def _rise(coarse: Array, ramp: ramps.Ramp) -> float:
 
 
 def _times_without(changes: Sequence[Finding]) -> list[tuple[float, float]]:
-    """When the level had changed for good: spikes are reported only for a run that is otherwise unchanged."""
+    """Spans of the run's cliffs, from onset to end (infinite if none): spikes are not reported within them."""
     return [
         (finding.onset, math.inf if finding.until is None else finding.until)
         for finding in changes

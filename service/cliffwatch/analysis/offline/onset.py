@@ -6,20 +6,21 @@ from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.spread import NORMAL, TINY
 from cliffwatch.analysis.thresholds import ONSET_MOVED, ONSET_SIGMAS
 
-#: Windows searched on each side of where the segmentation saw the change (20 min).
+#: Windows searched on each side of the change that the segmentation found (20 min).
 REACH = 120
-#: What a single window may weigh, in nats: an outlier is one window, not a change.
+#: Most evidence that a single window may give, in nats: an outlier is one window, not a change.
 _CLIENT_WEIGHT, _DEVICE_WEIGHT = 4.0, 2.0
 
-#: A window so many changes above the level after the change is part of neither level.
+#: A window above the level after the change by more than this many heights of the change belongs to neither level.
 _BEYOND = 1.0
-#: Windows whose means show how long a channel's memory is.
+#: Windows per mean, to measure the autocorrelation of a channel.
 _MEMORY_WINDOWS = 12
-#: Splits that explain the client's latencies worse than the best one by no more than this, in nats, are left open.
+#: Splits that explain the client's latencies worse than the best one by no more than this, in nats, stay candidates.
 _LEFT_OPEN = 5.0
-#: And so many standard deviations above it.
+#: Standard deviations that such a window (`_BEYOND`) also has to be above the level after the change.
 _BEYOND_SIGMAS = 4.0
-#: Windows on either side of the change that are in neither level; values that make a level; and the least noise of one.
+#: Windows on either side of the change that are in neither level; least values for the levels before and after; least
+#: noise of a level.
 _MARGIN_WINDOWS = 12
 _BEFORE_LEAST, _AFTER_LEAST = 6, 4
 _SIGMA_LEAST = 0.01
@@ -28,7 +29,7 @@ _SIGMA_LEAST = 0.01
 def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
     """Evidence of each window that it belongs to `after` rather than to `before`, in nats.
 
-    0 where nothing was measured, and where the level was far beyond both: that was an excursion.
+    0 where nothing was measured, and where the window was far above both levels, as in an excursion.
     """
     nats = ((column - before) ** 2 - (column - after) ** 2) / (2 * sigma**2)
     nats = np.where(column > after + max(_BEYOND * (after - before), _BEYOND_SIGMAS * sigma), 0.0, nats)
@@ -36,15 +37,17 @@ def evidence_of_change(column: Array, before: float, after: float, sigma: float,
 
 
 def gathered(evidence: Array) -> Array:
-    """Score of each split: the less the windows before it look like those after the change, the better."""
+    """Score of each split, the lowest is best: the evidence for the level after the change, summed over the windows
+    before it."""
     return np.concatenate(([0.0], np.cumsum(evidence)))
 
 
 def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int, sides: int) -> int:
-    """The window of the change near window `near`.
+    """Index of the window at which the change near window `near` began, searched within `reach` windows.
 
-    `others` are further channels, each with whether it is a device's. Levels are taken from `sides` windows on each
-    side of what is searched, so that the change itself is in neither.
+    `others` are further channels, each with whether it is a device's. Levels are those of the windows before and after,
+    up to `sides` windows beyond those searched, and without the windows close to `near`, so that the change itself is
+    in neither.
     """
     first, last = max(0, near - reach), min(len(client), near + reach)
     clients, devices = np.zeros(last - first), np.zeros(last - first)
@@ -63,7 +66,7 @@ def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int
             devices += evidence
         else:
             clients += evidence
-    # A device may lead: it chooses among the moments that the client's own latencies leave open.
+    # A device may slow down first: it decides among the splits that the client's own latencies leave open.
     by_client = gathered(clients)
     is_open = by_client <= by_client.min() + _LEFT_OPEN
     return first + int(np.argmin(np.where(is_open, by_client + gathered(devices), np.inf)))
@@ -83,7 +86,7 @@ def _levels(column: Array, first: int, last: int, near: int, sides: int) -> tupl
 
 
 def _memory(values: Array) -> float:
-    """How many windows say no more than one that is independent of the others: 1 without autocorrelation."""
+    """Number of windows with as much information as one independent window: 1 without autocorrelation."""
     count = len(values) // _MEMORY_WINDOWS
     if count < _BEFORE_LEAST:
         return 1.0

@@ -7,16 +7,17 @@ import numpy as np
 from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.spread import TINY
 
-#: Entries besides the ramp; starts that are tried; and entries before a step.
+#: Least entries besides the ramp; starts that are tried; and least entries before a step.
 _MORE_LEAST, _STARTS, _EDGE_LEAST = 4, 48, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """Rising from `start` to `end`, indices of the column fitted; before and after it goes on as it went before.
+    """Ramp: a rise from `start` to `end`, indices of the fitted column, that is level, or on the trend, before and
+    after.
 
-    `explained` is the share of the sum of squares around a straight line that it explains, `explained_by_step` what the
-    best step does.
+    `explained` is the share of the sum of squares around the mean (or the trend) that the ramp explains,
+    `explained_by_step` the share that the best step explains.
     """
 
     start: int
@@ -30,7 +31,7 @@ class Ramp:
 
 
 def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | None:
-    """The best ramp of at least `shortest` entries; None for a column that is too short.
+    """Fit the best ramp of at least `shortest` entries; None for a column that is too short or constant.
 
     `with_trend`: on top of a straight line, such as that of a run which improves all along.
     """

@@ -25,7 +25,7 @@ from cliffwatch.analysis.thresholds import (
 
 #: Blocks around a window whose median is the recent level there.
 _RECENT_LEVEL_BLOCKS = 61
-#: And those whose median is what there is now.
+#: Blocks around a window whose median is the present load there.
 _NEAR_BLOCKS = 5
 
 
@@ -103,7 +103,7 @@ def _sigma(deviations: Array) -> float:
 
 
 def _more_load(whole: RunArrays) -> list[bool]:
-    """Whether, for each window, the minutes around it had more load than the hour around them."""
+    """For each window, whether the minutes around it had more load than the hour around it."""
     rates = whole.names(Role.RATE)
     if not rates:
         return [False] * len(whole.starts)

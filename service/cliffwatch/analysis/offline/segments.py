@@ -12,17 +12,18 @@ from cliffwatch.analysis.spread import MEDIAN_ERROR, NORMAL, ONE_SIGMA, middle
 from cliffwatch.analysis.thresholds import SEGMENT_PENALTY, SEGMENT_RATIO
 
 _SEGMENT_MINIMUM = 5
-#: Blocks on each side of an edge that say what the level was and is.
+#: Most blocks before and after an edge whose medians are the levels there.
 BEFORE_BLOCKS, AFTER_BLOCKS = REFERENCE_BLOCKS, 90
-#: Places at most at which a run is asked how much it moves anyway.
+#: Most places of a run at which the change of its medians is measured, for its own spread.
 _PLACES = 300
-#: Blocks whose means show how noise fades, the fewest of them, and the noise where they are fewer or do not differ.
+#: Blocks per mean, to measure how noise falls with length; the fewest means; and the noise where there are fewer, or
+#: where they do not differ.
 _MEANS_BLOCKS, _MEANS_LEAST = (1, 5, 20, 30), 12
 _SIGMA_UNKNOWN, _SIGMA_LEAST = 0.1, 1e-3
-#: Blocks and standard deviations around which a column is usual; what is beyond is cut off before it is segmented.
+#: Blocks of the rolling median, and standard deviations around it, to which a column is clipped before it is segmented.
 _USUAL_BLOCKS, _USUAL_SIGMAS = 15, 3.0
-#: Segments that a column has room for at least; places that a span after a change is moved by; blocks after a change
-#: that show how it moves anyway; and levels that make the lowest.
+#: Least number of segments for which a column has room; divisor of the span after a change, for the distance between
+#: places; least blocks after a change for a measured spread; and number of medians whose mean is the lowest level.
 _SEGMENTS_LEAST, _OVERLAP, _AFTER_LEAST, _LOWEST = 4, 4, 6, 3
 
 
@@ -50,7 +51,7 @@ def filled(column: Array) -> Array:
 
 
 def rolling_median(column: Array, width: int) -> Array:
-    """Rolling median of `width` blocks around each; the ends see fewer, mirrored."""
+    """Rolling median of `width` blocks around each block; the ends are padded by mirroring."""
     half = width // 2
     if len(column) <= 2 * half:
         return np.full_like(column, float(np.median(column)))
@@ -59,7 +60,7 @@ def rolling_median(column: Array, width: int) -> Array:
 
 
 def long_run_sigma(column: Array) -> float:
-    """The standard deviation that means of many blocks go by: autocorrelation is in it, changes of level are not."""
+    """Standard deviation of blocks, for means of many: it includes autocorrelation, and excludes changes of level."""
     sigmas = []
     for length in _MEANS_BLOCKS:
         count = len(column) // length
@@ -72,9 +73,9 @@ def long_run_sigma(column: Array) -> float:
 
 
 def candidates(columns: list[Array]) -> list[int]:
-    """Blocks at which the columns change together: kernel segmentation of what is within its usual noise.
+    """Blocks at which the columns change together: kernel segmentation of the columns, clipped to their usual noise.
 
-    The penalty counts autocorrelation, because each column is scaled by its own long-run standard deviation.
+    The penalty accounts for autocorrelation, because each column is scaled by its own long-run standard deviation.
     """
     prepared = []
     for column in columns:
@@ -84,7 +85,7 @@ def candidates(columns: list[Array]) -> list[int]:
     signal = np.column_stack(prepared)
     if len(signal) < _SEGMENTS_LEAST * _SEGMENT_MINIMUM:
         return []
-    # It brings all of SciPy, which takes seconds to import: neither the service nor a short run needs it.
+    # It imports all of SciPy, which takes seconds: neither the service nor a short run needs it.
     import ruptures
 
     penalty = (1 + len(columns)) * SEGMENT_PENALTY * float(np.log(len(signal)))
@@ -108,12 +109,13 @@ def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
                 shortest = (length, index)
         if shortest is None:
             return kept
-        # Both edges of the excursion; what was on its two sides is one segment again.
+        # Remove both edges of the excursion: the segments on its two sides become one again.
         del kept[shortest[1] - 1 : shortest[1] + 1]
 
 
 def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:
-    """Robust spread of the difference of medians across a block, over the run's blocks that are no candidates."""
+    """Robust spread of the difference of medians, of `before` and `after` blocks at either side of a block, over the
+    run's blocks away from the edges `away_from`; None where there are too few."""
     stride = max(1, after // _OVERLAP, len(column) // _PLACES)
     at = np.arange(before, len(column) - after + 1, stride)
     edges = np.sort(np.array(away_from))
@@ -133,7 +135,7 @@ def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> 
 def judge_edge(
     column: Array, edge: int, previous: int, following: int, away_from: list[int], until: int | None = None
 ) -> Edge:
-    """The change at `edge`, between the edges around it; what was before it ended with the block `until`."""
+    """Measure the change at `edge`, between the edges around it; the blocks of the level before it end at `until`."""
     until = edge if until is None else until
     first, last = max(previous, until - BEFORE_BLOCKS), min(following, edge + AFTER_BLOCKS)
     before, after = column[first:until], column[edge:last]
@@ -147,12 +149,13 @@ def judge_edge(
 
 
 def is_effect(edge: Edge, lowest: float, ratio: float = SEGMENT_RATIO) -> bool:
-    """Whether a rise is large enough against the level just before and the lowest level of the run."""
+    """Whether a rise is large enough, compared with the level just before it and with the lowest level of the run."""
     return edge.height >= log_ratio(ratio) and edge.after - lowest >= log_ratio(ratio)
 
 
 def lowest_level(column: Array, until: int, span: int, skip: int) -> float:
-    """The lowest median of `span` blocks before `until`, without the first `skip`."""
+    """Lowest level before block `until`: mean of the three lowest medians of `span` blocks, without the first
+    `skip`."""
     first = min(skip, max(0, until - span))
     pieces = [column[at : at + span] for at in range(first, max(first + 1, until - span + 1), max(1, span // 2))]
     medians: NDArray[np.float64] = np.array([np.median(piece[: max(1, until - first)]) for piece in pieces])

@@ -1,7 +1,8 @@
 """Absolute detector: a rise that is too large and lasting for noise to explain, whatever the baseline.
 
-The other detectors count in a run's own noise, and a run whose baseline was noisy enough hides anything from them. This
-one asks only how far most of the last windows are above the baseline, and above all but a few of its windows.
+The other detectors compare a rise with the run's own noise, so that a noisy enough baseline hides any rise from them.
+This detector only checks how far most of the last windows are above the baseline's level, and above all but a few of
+the baseline's windows.
 """
 
 import math
@@ -52,10 +53,10 @@ class Absolute:
         more_load: bool,
         is_first: Callable[[], bool],
     ) -> AbsoluteRise | None:
-        """Take in a window's level; returns the rise where there is one. More load explains what no device shows.
+        """Add a window's level; returns the rise, if there is one. `more_load` explains a rise that no device shows.
 
-        `is_first`: the run has not degraded yet, and has not come back from a rise as severe; asked only where there is
-        one, because it is slow to say.
+        `is_first`: whether the run has not degraded yet, and has not come back from a rise as severe; called only for a
+        rise, because it is slow.
         """
         baseline = channel.baseline
         self._levels.append(level)
@@ -89,7 +90,7 @@ def _rise(channel: Channel, baseline: Baseline, recent: list[float], devices: tu
 
 
 def slower_devices(correlated: CorrelatedSeries, ratio: float = ABSOLUTE_DEVICE_RATIO) -> tuple[str, ...]:
-    """The devices whose last windows are that many times as slow as their own baseline."""
+    """Devices whose last windows are at least `ratio` times as slow as their own baseline."""
     return tuple(name for name, channel in correlated.devices.items() if _is_slower(channel, ratio))
 
 
@@ -105,7 +106,7 @@ def _threshold(baseline: Baseline, ratio: float) -> float:
 
 
 def _windows_since(channel: Channel, low: float, high: float) -> int:
-    """Since how many windows the series has been at the upper of two levels: where they differ most."""
+    """For how many windows the series has been at the upper of two levels, by the split that separates them best."""
     levels = np.array(channel.levels_since(-math.inf))
     middle, most = (low + high) / 2, (high - low) / 2
     gain = np.cumsum(np.clip(levels - middle, -most, most)[::-1])

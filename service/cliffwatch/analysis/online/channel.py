@@ -26,23 +26,23 @@ from cliffwatch.model.phase import Phase
 
 _RING = 640
 _LOWEST_HOURS = 3
-#: Looked up once: it is asked for at each window, and an enum's attribute takes Python 3.11 longer than the comparison.
+#: Cached, because it is compared at each window, and Python 3.11 takes longer for an enum's attribute than to compare.
 _BASELINE = Phase.BASELINE.value
-#: Blocks that say where a run is that improves fast.
+#: Last blocks whose median is the present level of a run that improves fast.
 _LOCAL_BLOCKS = 20
-#: Series whose changes are reported with their sizes.
+#: Roles of series whose changes are reported with their sizes.
 _REMEMBERED = frozenset({Role.LATENCY, Role.DEVICE_LATENCY})
-#: Windows, medians of half an hour and deviations of windows that are remembered; windows of a declared baseline (8 h).
+#: Stored windows, medians of half an hour and deviations of windows; most windows of a declared baseline (8 h).
 _RECENT, _HALVES_KEPT, _WINDOWS_KEPT, _PHASE_WINDOWS = 60, 96, 256, 8 * HOUR
-#: The spread of a series of which nothing is known, as a logarithm; and blocks that say what is recent.
+#: Spread that is assumed where none is known (a logarithm); and least blocks for an update of the recent level.
 _SIGMA_UNKNOWN, _REFERENCE_LEAST = 0.3, 3
-#: Values on a clock's tick that show that it is one; and what one that is not on it takes away.
+#: Values on a tick after which the clock counts as coarse; and by how much a value off the tick lowers their number.
 _COARSE, _COARSE_LOST = 24, 8
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Hour:
-    """The median window of an hour (logarithm), and where nine of ten of its windows were."""
+    """Median window of an hour (logarithm), and the band in which nine of ten of its windows were."""
 
     level: float
     start: float
@@ -52,7 +52,7 @@ class _Hour:
 
 
 class Channel:
-    """Bounded memory of one series. `add` takes a window's value; `deviation` is the last one's from the recent level.
+    """State of one series, in bounded memory. `add` adds a window's value.
 
     All levels are natural logarithms of the series' unit.
     """
@@ -61,17 +61,17 @@ class Channel:
         self.series = series
         self.windows = 0
         self.recent: deque[float] = deque(maxlen=_RECENT)
-        #: Start and level of the last windows: those before a change, and those since.
+        #: Start and level of the last windows, before and after a change.
         self._history: deque[tuple[float, float]] = deque(maxlen=RECENT_WINDOWS + HOUR)
         self.block_count = 0
-        #: Medians of half an hour, each with its number of blocks so far and its end.
+        #: Medians of half an hour, each with the number of blocks up to its end, and with its end.
         self.halves: deque[tuple[int, float, float]] = deque(maxlen=_HALVES_KEPT)
         self.fast_spread = Spread()
         self.recent_level: float | None = None
         #: By how much the last minutes are below the recent level, as in a warm-up.
         self.below = 0.0
         self.regime = 0
-        #: The recent level is held while a rise lasts that may be a change.
+        #: Whether the recent level is frozen, as it is during a rise that may be a change.
         self.is_held = False
         self._block: list[float] = []
         self._ring: NDArray[np.float64] = np.zeros(2 * _RING)
@@ -91,7 +91,7 @@ class Channel:
         self._coarse_seen = 0
 
     def add(self, value: float, start: float, end: float, phase: str | None) -> float | None:
-        """Take a window's value; returns its logarithm, or None for one that cannot be a measurement."""
+        """Add a window's value; returns its logarithm, or None for a value that cannot be a measurement."""
         level = self._logarithm(value)
         if level is None:
             return None
@@ -121,7 +121,7 @@ class Channel:
         return level
 
     def last_blocks(self, count: int, skip: int = 0) -> NDArray[np.float64]:
-        """Last blocks in order, up to `count`, without the last `skip`, none from before the present regime."""
+        """Last blocks in order, up to `count`, without the last `skip` and without those before the present regime."""
         return self._tail(max(0, min(count, self.block_count - skip - self.regime, _RING - skip)), skip)
 
     def _tail(self, count: int, skip: int = 0) -> NDArray[np.float64]:
@@ -130,11 +130,11 @@ class Channel:
         return self._ring[end - count : end]
 
     def begin_regime(self, windows_ago: int) -> None:
-        """Exclude blocks up to `windows_ago` from the recent level."""
+        """Begin a regime `windows_ago`: exclude the blocks before it from the recent level."""
         self.regime = max(0, self.block_count - windows_ago // BLOCK)
 
     def take_out(self, windows: int) -> int:
-        """Replace the blocks of an excursion's last `windows` with the ones before them; returns how many."""
+        """Replace the blocks of an excursion, the last `windows`, with the blocks before them; returns how many."""
         count = min(-(-windows // BLOCK) + 1, self.block_count // 2, _RING // 2)
         if count > 0:
             before = self._tail(count, count).copy()
@@ -177,7 +177,7 @@ class Channel:
         return 0.0 if self.window_sigma() > DITHERED * part else math.log1p(part)
 
     def level(self, windows: int) -> float | None:
-        """Level: the median of about `windows` last windows, as a logarithm."""
+        """Level: the median of about the last `windows`, as a logarithm; None before any."""
         if windows <= len(self.recent):
             recent = list(self.recent)[-windows:]
             return sorted(recent)[len(recent) // 2] if recent else None
@@ -231,15 +231,15 @@ class Channel:
         )
 
     def levels_since(self, onset: float) -> list[float]:
-        """Levels of the windows from an onset on, as far back as they are kept."""
+        """Levels of the windows from an onset on, as far back as they are stored."""
         return [level for start, level in self._history if start >= onset - SAME_MOMENT_SECONDS]
 
     def levels_before(self, onset: float) -> list[float]:
-        """Levels of the windows up to an onset, as far back as they are kept."""
+        """Levels of the windows up to an onset, as far back as they are stored."""
         return [level for start, level in self._history if start < onset - SAME_MOMENT_SECONDS]
 
     def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
-        """Take the baseline from the phase `baseline`, where the workload declares one."""
+        """Set the baseline from the phase `baseline`, where the workload declares one."""
         if phase == _BASELINE:
             if not self._phase_values:
                 self._phase_start = start
@@ -255,7 +255,8 @@ class Channel:
             self._phase_values, self._hour_values = [], []
 
     def _logarithm(self, value: float) -> float | None:
-        """Logarithm of a value; that of a coarse clock is spread over its tick, so that medians move within one."""
+        """Logarithm of a value; None for an impossible one. A coarse clock's value is spread over its tick first, so
+        that medians move within a tick."""
         self._follow_tick(value)
         if self._tick:
             value = spread_over_tick(value, self.windows, self._tick)

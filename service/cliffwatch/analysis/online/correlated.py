@@ -60,7 +60,8 @@ class CorrelatedSeries:
             self.statistics[name].forget_since(channel.block_count - count)
 
     def evidence(self, windows: int, since: int, present: Mapping[str, float]) -> ExcursionEvidence:
-        """Evidence in the last `windows` on a rise that began `since` ago. `present`: the last window's levels."""
+        """Evidence from devices and load, over the last `windows`, on a rise that began `since` windows ago. `present`:
+        the last window's levels."""
         device: float | None = None
         device_sigma = 0.0
         names = []
@@ -83,7 +84,7 @@ class CorrelatedSeries:
         return ExcursionEvidence(device, device_sigma, rate, rate_sigma, tuple(names))
 
     def more_load(self, span: int) -> bool:
-        """Whether the client asked for more in the last `span` blocks than just before, which explains a rise."""
+        """Whether the rate was higher in the last `span` blocks than before, so that load explains a rise."""
         if self._rate is None:
             return False
         before, now = self._rate.last_blocks(LOAD_BEFORE_BLOCKS, skip=span), self._rate.last_blocks(span)
@@ -92,7 +93,7 @@ class CorrelatedSeries:
         sigma, recent = self._rate_statistics.sigma(span) or self._rate.fast_sigma(), middle(before)
         if middle(now) - recent > max(log_ratio(LEVEL_MOVED), MORE_LOAD_SIGMAS * sigma):
             return True
-        # A burst that is longer than the span has raised what was just before, too.
+        # A burst that is longer than the span has raised the blocks just before it, too.
         earlier = self._rate.last_blocks(LOAD_BEFORE_BLOCKS, skip=HOUR_BLOCKS)
         needed = max(log_ratio(MORE_LOAD), MORE_LOAD_SIGMAS * sigma)
         if len(earlier) >= LOAD_BEFORE_MINIMUM and middle(now) - middle(earlier) > needed:
@@ -111,7 +112,8 @@ class CorrelatedSeries:
         )
 
     def is_device_raised(self, present: Mapping[str, float], deviation: float) -> bool:
-        """Whether in the last window a device was slower than its noise, and by a share of the client's `deviation`."""
+        """Whether a device was slower in the last window, by more than its noise and by a share of the client's
+        `deviation`."""
         for name, channel in self.devices.items():
             level = present.get(name)
             if level is None or channel.recent_level is None:
@@ -123,7 +125,7 @@ class CorrelatedSeries:
         return False
 
     def trajectories(self, ends: Array) -> dict[str, Array]:
-        """The devices' medians of half an hour, as logarithms, at the times `ends`."""
+        """Medians of half an hour of each device, as logarithms, interpolated at the times `ends`."""
         found = {}
         for name, channel in self.devices.items():
             if len(channel.halves) >= len(ends) // 2:
@@ -132,7 +134,7 @@ class CorrelatedSeries:
         return found
 
     def risen(self, span: int, rise: float, share: float = DRIFT_DEVICE_SHARE) -> tuple[str, ...]:
-        """The devices whose last `span` blocks are above their baseline by that share of `rise`."""
+        """Devices whose last `span` blocks are above their baseline by at least `share` of `rise`."""
         names = []
         for name, channel in self.devices.items():
             blocks = channel.last_blocks(span)

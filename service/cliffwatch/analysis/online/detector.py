@@ -1,7 +1,7 @@
 """Online detector of a run: one window at a time, in bounded memory.
 
-A worker that was started again rebuilds the detector by feeding it the journal's samples, with the notices, from the
-first one: `feed` is deterministic and depends on nothing but what it was given, and 36 h of windows take seconds.
+A restarted worker rebuilds the detector by feeding it the journal's samples, with the notices, from the first one:
+`feed` is deterministic and depends on nothing but its input, and 36 h of windows take seconds.
 """
 
 import math
@@ -47,13 +47,13 @@ from cliffwatch.analysis.thresholds import (
 )
 from cliffwatch.model.phase import Phase
 
-#: Ends of windows that are remembered; and blocks between two looks for drift, which takes hours.
+#: Ends of windows that are stored; and blocks between two searches for drift, which takes hours.
 _ENDS_KEPT, _DRIFT_STRIDE = 720, 5
 
 
 class OnlineDetector:
-    """`series`: every series that samples may hold a value of; others are ignored. `window_seconds` is their length.
-    `notices`: those that are known before the first sample."""
+    """Online detector of a run. `series`: every series of the samples; others are ignored. `window_seconds`: length of
+    a sample. `notices`: those that are known before the first sample."""
 
     def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
         self._window_seconds = window_seconds
@@ -65,24 +65,24 @@ class OnlineDetector:
         self._judges = [Judge(self._channels[name], name in primary) for name in (*primary, *others)]
         self._mask = Mask(notices)
         self._explained_until = 0
-        #: Up to here the hour before has a burst of load in it.
+        #: Up to this window, a burst of load is in the hour before.
         self._burst_until = 0
         self._ends: deque[float] = deque(maxlen=_ENDS_KEPT)
         self._present: dict[str, float] = {}
-        #: Nothing begins before the first sample, nor in the baseline that it is measured against.
+        #: Earliest onset: none is before the first sample, or in the declared baseline phase.
         self._earliest = math.inf
 
     def notice(self, notice: Notice) -> None:
-        """Take in a restart or a similar event, before the sample in which it happened is fed."""
+        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
         self._mask.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
-        """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
+        """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
         self._ends.append(sample.end)
         self._earliest = sample.end if sample.phase == Phase.BASELINE else min(self._earliest, sample.start)
         if not self._mask.is_judged(sample):
             for judge in self._judges:
-                judge.found_window += 1  # what was just found has not settled while nothing was looked at
+                judge.found_window += 1  # windows that are not judged are no time to settle
             return []
         self._present = {}
         for name, value in sample.values.items():
@@ -170,7 +170,7 @@ class OnlineDetector:
             yield from self._slow(judge, sample)
 
     def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
-        """Detect a rise that no noise explains, in a run in which nothing has changed yet."""
+        """Detect a rise that no noise explains, in a run without an active change, or far beyond the active one."""
         more_load = self._mask.window < self._explained_until
         level = self._present[judge.name]
         rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, partial(self._is_first, judge))
@@ -292,7 +292,7 @@ class OnlineDetector:
         together = together_with(judge, self._judges, self._present, height, windows)
         owner = min([judge, *together], key=lambda one: rank_of(one.channel.series))
         if owner is not judge:
-            # What a client waits for is named, whichever of its parts was seen first.
+            # The operation that a client waits for is named, whichever of its parts was detected first.
             together = [judge, *(one for one in together if one is not owner)]
             height = (owner.channel.level(min(windows, HOUR)) or 0.0) - (owner.channel.recent_level or 0.0)
             judge = owner
@@ -320,7 +320,7 @@ class OnlineDetector:
         take_in_affected(judge, self._judges, self._mask.window)
         if judge.is_primary:
             self._correlated.discard_recent()
-            # Each series' level is what it is since; what it was is no longer the recent level.
+            # The recent level of each series is from now on its level since the change.
             for channel in self._channels.values():
                 channel.begin_regime(windows)
         for one in self._judges if judge.is_primary else [judge]:

@@ -1,6 +1,7 @@
 """Drift detector: an hour or two above the baseline and the hours before, by more than a daily swing explains.
 
-The same over the whole run so far, in half hours: a rise that continues, and that no daily swing fits as well.
+A second method searches the whole run so far, in half hours, for a rise that continues, and that no daily swing fits as
+well.
 """
 
 import math
@@ -32,20 +33,23 @@ from cliffwatch.analysis.thresholds import (
     SWING,
 )
 
-#: Blocks whose median is the level now, and hours' worth before it that it is compared with (0: the baseline).
+#: Blocks whose median is the present level, and how many hours before it the level is that it is compared with (0: the
+#: baseline).
 SPANS = ((60, 0), (120, 0), (60, 2), (60, 3), (60, 4), (60, 6), (60, 8))
-#: The noise of an hour is inferred from that of a third of it: noise with memory averages out more slowly than without.
+#: Factor on the noise that is inferred from `_INFERRED_FROM` blocks for longer spans: autocorrelated noise averages out
+#: more slowly than independent noise.
 _INFERRED = 1.3
 _INFERRED_FROM = 20
 _HALVES_A_DAY = 48
 _HOURS_OF_DAY = 24
-#: Hours that a drift is taken to have lasted which the baseline shows, and lowest half hours that make a level.
+#: Hours for which a drift found against the baseline is assumed to have lasted; and lowest half hours whose mean is the
+#: lowest level.
 _HOURS_KNOWN, _LOWEST = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How far the level has risen over the baseline (a logarithm), since how many blocks, and which devices rose."""
+    """Drift found online: its rise over the baseline (a logarithm), its length in blocks, and the devices that rose."""
 
     rise: float
     blocks: int
@@ -53,7 +57,10 @@ class Drift:
 
 
 def find_drift(channel: Channel, base: float, sigma: float | None, correlated: CorrelatedSeries) -> Drift | None:
-    """`base`: the level (logarithm) that drift is measured against; `sigma`: the spread of 20 blocks' statistic."""
+    """Find drift of the last hour or two against the baseline and the hours before; None where there is none.
+
+    `base`: the level (logarithm) that drift is measured against; `sigma`: the spread of the statistic of 20 blocks.
+    """
     if sigma is None:
         return None
     for span, hours in SPANS:
@@ -71,7 +78,7 @@ def find_drift(channel: Channel, base: float, sigma: float | None, correlated: C
             swing = 2 * SWING * math.sin(math.pi * hours / _HOURS_OF_DAY)
             needed = log_ratio(1 + swing) + DRIFT_MARGIN + DRIFT_SIGNIFICANCE_BEFORE * noise
         devices = correlated.risen(span, rise)
-        # Two that rise together are less likely to be noise than one.
+        # A client and a device that rise together are less likely to be noise than a client alone.
         if correlated.risen(span, rise, DRIFT_TOGETHER_SHARE):
             needed -= DRIFT_TOGETHER * DRIFT_SIGNIFICANCE * noise
         if rise < needed:
@@ -82,7 +89,7 @@ def find_drift(channel: Channel, base: float, sigma: float | None, correlated: C
 
 
 def find_joint_drift(channel: Channel, base: float, correlated: CorrelatedSeries) -> Drift | None:
-    """Drift by the course of the run; `base` as in `find_drift`."""
+    """Find drift in the half hours of the whole run, of client and devices together; `base` as in `find_drift`."""
     halves = [(end, level) for block, end, level in channel.halves if block - HALF_BLOCKS >= channel.regime]
     halves = halves[0 if channel.declared or channel.regime else 2 :]
     if len(halves) < JOINT_DRIFT_HALVES:

@@ -1,9 +1,9 @@
 """Fast detector: a rise that has lasted longer than any excursion from which this run recovered.
 
-An excursion begins when the median of five windows leaves the recent level, and ends when it comes back. One that ends
-is an excursion, and is remembered with its start, length and height: compaction and write-back teach the detector how
-long to wait. One that lasts longer than all comparable excursions, and long enough in itself, is a change of level; one
-that begins when none of them is due need not outlast them.
+A rise begins when the median of five windows leaves the recent level, and ends when it comes back. A rise that ends is
+an excursion, and is stored with its start, length and height: from compaction and write-back the detector learns how
+long to wait. A rise that lasts longer than all comparable excursions, and long enough in itself, is a change of level;
+a rise that begins when no comparable excursion is due need not outlast them.
 """
 
 from collections import deque
@@ -46,7 +46,7 @@ from cliffwatch.analysis.thresholds import (
     WARM_UP,
 )
 
-#: Windows whose median begins and ends an excursion; excursions that are remembered.
+#: Windows whose median begins and ends an excursion; excursions that are stored.
 _MEDIAN_WINDOWS, _PAST_KEPT = 5, 64
 
 
@@ -54,7 +54,7 @@ _MEDIAN_WINDOWS, _PAST_KEPT = 5, 64
 class PastExcursion:
     """Past excursion: its first window, its length in windows, and the client's and the device's rise as logarithms.
 
-    `had_more_load`: it came with more load, and says nothing of rises without.
+    `had_more_load`: it came with more load, so it does not count for rises without more load.
     """
 
     start: float
@@ -68,7 +68,7 @@ class PastExcursion:
 class ExcursionEvidence:
     """Evidence of the other series on a client's rise: logarithms of their rises over the same windows.
 
-    None: not measured. `device_sigma` is the device's own spread of that statistic.
+    None: not measured. `device_sigma` and `rate_sigma` are the spreads of these statistics.
     """
 
     device: float | None
@@ -78,7 +78,8 @@ class ExcursionEvidence:
     device_names: tuple[str, ...] = ()
 
     def corroborates(self, client: float, client_sigma: float) -> bool:
-        """Whether the device slowed down by a share of the client's rise, and both by more than their noise."""
+        """Whether the device slowed down by a share of the client's rise, significantly by itself or with the client's
+        rise."""
         share = min(DEVICE_SHARE * client, log_ratio(DEVICE_ENOUGH))
         if self.device is None or self.device < max(log_ratio(DEVICE_MOVED), share):
             return False
@@ -112,7 +113,7 @@ class Excursions:
         self.windows = 0
         self.start = 0.0
         self.enter = log_ratio(ENTER_RATIO)
-        #: How many windows ago that which has just come back began; 0 when nothing has.
+        #: Windows since the start of the excursion that has just come back; 0 where none has.
         self.returned = 0
         self._peak = 0.0
         self._highest = 0.0
@@ -126,7 +127,8 @@ class Excursions:
         return self.windows > 0
 
     def follow(self, at: float, deviation: float, sigma: float) -> float | None:
-        """Take a window's deviation from the recent level; during a rise, its height: the median of its last part.
+        """Add a window's deviation from the recent level; returns the height of a rise, the median of its last part, or
+        None.
 
         `at` is the window's time, in windows; `sigma` is the spread of a median of `FAST` windows.
         """
@@ -159,13 +161,13 @@ class Excursions:
 
     @property
     def is_settling(self) -> bool:
-        """Whether an excursion has ended that may continue."""
+        """Whether an excursion has just ended, and may still continue."""
         return self._closed is not None
 
     def _open(self, at: float, windows: int) -> None:
         self.start, self.windows = at - windows + 1, windows
         if self._closed is not None:
-            # It flickered: it is the one that there was.
+            # The excursion had only paused: continue it.
             one, self._closed = self._closed, None
             self.start, self.windows = one.start, one.windows + self._quiet + 1
             self._peak, self._device_peak, self._had_more_load = one.client, one.device, one.had_more_load
@@ -187,18 +189,18 @@ class Excursions:
         self._highest = 0.0
 
     def forget(self) -> None:
-        """End the present excursion without remembering it."""
+        """End the present excursion without storing it."""
         self._close()
         self._closed = None
 
     def learn(self, start: float, windows: int, client: float, device: float) -> None:
-        """Record a rise that was taken for a change and came back, as an excursion."""
+        """Store a rise that was raised as a change and came back, as an excursion."""
         self._past.append(PastExcursion(start, windows, client, device))
 
     def is_change(
         self, height: float, sigma: float, evidence: ExcursionEvidence, windows: int, is_learned: bool
     ) -> bool:
-        """Whether the present excursion has outlasted any that may come back. `windows`: windows of the run so far."""
+        """Whether the present excursion has outlasted all like it: a change. `windows`: windows of the run so far."""
         self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
@@ -228,7 +230,7 @@ class Excursions:
         return min(PATIENCE if corroborated else PATIENCE_OTHERWISE, outlast)
 
     def to_outlast(self, start: float, height: float, device: float | None) -> int:
-        """How many windows a rise that began at the window `start` may last and still be an excursion; 0: none is due.
+        """Windows for which a rise from the window `start` may still be an excursion; 0: none like it is known or due.
 
         `device`: the device's rise where it corroborates.
         """
@@ -247,13 +249,13 @@ class Excursions:
         return round((OUTLAST + (OUTLAST_DUE if is_due else OUTLAST_FEW) / seen) * longest) + 2
 
     def is_outlasted(self, windows: int, start: float, height: float, has_device: bool) -> bool:
-        """Whether a step that began at the window `start`, and has lasted for so many, is none of the excursions."""
+        """Whether a step from the window `start`, after `windows`, has outlasted the excursions like it."""
         return windows >= min(
             OUTLAST * self.to_outlast(start, height, ALIKE_PART * height if has_device else None), HOUR
         )
 
     def schedule(self, height: float, device: float | None) -> Recurrence | None:
-        """Schedule of the similar excursions that were no shorter than the present one."""
+        """Schedule of similar excursions of at least `CORROBORATED // 2` windows; None where they show no period."""
         alike = [one.start for one in self._alike(height, device) if one.windows >= CORROBORATED // 2]
         return schedule_of(alike)
 

@@ -10,7 +10,7 @@ class Judge(Protocol):
     """Online judge: takes windows in order, returns findings."""
 
     def feed(self, sample: Sample) -> Sequence[Finding]:
-        """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
+        """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
 
     @property
     def active(self) -> Sequence[Finding]:

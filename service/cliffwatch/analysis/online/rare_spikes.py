@@ -1,8 +1,9 @@
 """Rare-spike detector: three or more spikes far above all other windows of a run, at regular intervals or not.
 
 A drive's own housekeeping, a checkpoint or a flush shows as one slow window every ten minutes or every few hours, and
-in a high quantile alone. How often spikes come by chance is no measure of them, since those of the first hours would be
-the run's own past: what makes them one kind is the gap between the lowest of them and the highest of everything else.
+in a high quantile alone. Such spikes cannot be judged by how often spikes come by chance, since those of the first
+hours would count as the run's own past. Instead, a gap distinguishes them: between the lowest of them and the highest
+of all other rises.
 """
 
 import math
@@ -29,16 +30,16 @@ from cliffwatch.analysis.thresholds import (
     TRAIN_OVER_WINDOWS,
 )
 
-#: The quantiles that show what one operation in a hundred, or in a thousand, waits for.
+#: Quantiles that are judged: the latency of one operation in a hundred, and of one in a thousand.
 _QUANTILES = (0.99, 0.999)
-#: Windows that the recent level is the median of, and the fewest that make one.
+#: Windows whose median is the recent level, and the fewest for one.
 _LEVEL_WINDOWS, _LEVEL_LEAST = HOUR // 2, 30
-#: A rise begins at this ratio; heights are counted in bins of that width (a logarithm).
+#: A rise begins at this ratio; heights are counted in bins of the width `_BIN` (logarithms).
 _RISE = log_ratio(RARE_RISE)
 _BIN = 0.05
 _BINS = 400
 _LOWEST_BIN = int(log_ratio(RARE_RATIO) / _BIN)
-#: The heights, lengths and distances of the last so many are stated.
+#: Number of last spikes whose heights, lengths and distances are reported.
 _KEPT = 200
 #: Nine of ten windows lie between these quantiles.
 _BAND = (0.05, 0.95)
@@ -82,14 +83,14 @@ class RareSpikes:
         self._was_idle = False
 
     def notice(self, notice: Notice) -> None:
-        """Take in a restart or a similar event, before the sample in which it happened is fed."""
+        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
         self._mask.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
-        """Findings that are new with this sample, and those that are over by it; one for an operation."""
+        """Add a sample; returns new findings, and findings that are over: one per operation."""
         is_judged = self._mask.is_judged(sample)
         rate = None if self._rate_name is None else sample.values.get(self._rate_name)
-        # What waited through a stall is completed after it, and that is the stall's finding.
+        # Operations that waited through a stall complete after it, and are part of the stall's finding.
         is_idle, was_idle = rate == 0, self._was_idle
         self._was_idle = is_idle
         usual = self._rate.quantile(0.5)
@@ -119,7 +120,7 @@ class RareSpikes:
 
 
 def _gap_needed(count: int) -> float:
-    """Least gap below this many spikes that chance does not explain (a logarithm)."""
+    """Least gap below `count` spikes that chance does not explain (a logarithm)."""
     return next((log_ratio(gap) for least, gap in RARE_GAPS if count >= least), math.inf)
 
 
@@ -167,7 +168,7 @@ class _Watched:
         return _Spike(self._open[0][0], self._open[-1][1], max(height for _, _, height in self._open))
 
     def _joined(self, spike: _Spike, recent: float, sample: Sample) -> Finding | None:
-        """Count a spike; a finding where it is the one that makes those above a gap enough."""
+        """Count a spike; returns a new finding where it makes the spikes above a gap numerous enough."""
         place = min(_BINS - 1, int(spike.height / _BIN))
         self._bins[place] += 1
         self._first.setdefault(place, spike.start)
@@ -188,7 +189,7 @@ class _Watched:
         return self.active if is_new else None
 
     def _lowest_that_stands_out(self) -> int | None:
-        """The lowest bin with a gap below it, and enough spikes in it and above; None where there is none."""
+        """Lowest bin of heights with a gap below it, and enough spikes in it and above it; None where there is none."""
         occupied = [place for place in range(_BINS - 1, -1, -1) if self._bins[place]]
         count, found = 0, None
         for place, below in zip(occupied, [*occupied[1:], 0], strict=True):

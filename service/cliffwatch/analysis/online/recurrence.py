@@ -19,9 +19,9 @@ from cliffwatch.analysis.thresholds import (
     TOLERANCE_MOST,
 )
 
-#: The last so many are looked at.
+#: Last intervals that count for the period.
 _INTERVALS_MOST = 12
-#: Turns over which what is off adds up at most.
+#: Most periods over which deviations add up.
 _TURNS_MOST = 3
 
 
@@ -37,7 +37,7 @@ class Recurrence:
     def is_due(self, at: float, slack: float = 1.0) -> bool:
         """Whether an excursion may begin at the window `at`, also after one or more due ones that were missed.
 
-        `slack` times the tolerance is allowed for.
+        `slack` is a factor on the tolerance.
         """
         since = at - self.last
         turns = max(1, round(since / self.period))
@@ -47,7 +47,7 @@ class Recurrence:
 def schedule_of(starts: Sequence[float]) -> Recurrence | None:
     """Schedule of excursions from their first windows `starts`, in order; None where they show no period.
 
-    One that was not seen makes an interval a multiple of the period, which is no reason to doubt the period.
+    A missed excursion makes an interval a multiple of the period, which is no reason to doubt the period.
     """
     intervals = [later - earlier for earlier, later in pairwise(starts)][-_INTERVALS_MOST:]
     if not intervals:
@@ -58,7 +58,7 @@ def schedule_of(starts: Sequence[float]) -> Recurrence | None:
     turns = [max(1, round(interval / period)) for interval in intervals]
     period = sum(intervals) / sum(turns)
     off = sorted(abs(interval - count * period) / count**0.5 for interval, count in zip(intervals, turns, strict=True))
-    # One that came off schedule does not make the others irregular.
+    # A single excursion off schedule does not make the others irregular.
     regular = off[:-1] if off[-1] > RECURRENCE_OFF_SCHEDULE * median(off) else off
     spread = (sum(one * one for one in regular) / len(regular)) ** 0.5 * (1 + 2 / len(off))
     tolerance = max(RECURRENCE_SPREADS * spread, RECURRENCE_WINDOWS_LEAST, RECURRENCE_PART_LEAST * period)

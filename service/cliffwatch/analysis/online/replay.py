@@ -1,4 +1,4 @@
-"""Replay online detection over a whole run, and match what it raised with the findings of offline detection."""
+"""Replay online detection over a whole run, and match its findings with those of offline detection."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,12 +20,13 @@ def replay(
 def replayed_changes(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Replay the detector of slower operations alone."""
+    """Findings of the detector of slower operations alone, replayed over a whole run, each in its last version."""
     return last_versions(OnlineDetector(series, window_seconds, notices), samples)
 
 
 def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:
-    """Each finding with the moment at which online detection raised it, and where it began if it `eased_before`."""
+    """Findings with the moment at which online detection raised each; those that `eased_before` get the earlier
+    onset."""
     left = [one for one in raised if one.kind is not FindingKind.RECOVERY]
     reported = []
     for finding in findings:
@@ -41,9 +42,9 @@ def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], windo
 
 
 def belongs_to(raised: Finding, finding: Finding, window_seconds: float) -> bool:
-    """Whether what was raised is this finding, which began near it: its sizes are the finding's.
+    """Whether a raised finding and a finding of the whole run are one change, by kind and onset, with the same sizes.
 
-    A sudden change that was over before the finding began was another one, such as a burst.
+    A sudden change that was over before the finding began was a different one, such as a burst.
     """
     is_same_kind = raised.kind == finding.kind or {raised.kind, finding.kind} <= SUDDEN
     early = EARLY_WINDOWS * window_seconds
@@ -63,9 +64,10 @@ def _is_of(raised: Finding, finding: Finding, window_seconds: float) -> bool:
 
 
 def eased_before(raised: Finding, finding: Finding, window_seconds: float) -> bool:
-    """Whether what was raised shortly before a finding's onset still lasted then, so that it began where that did.
+    """Whether a change raised shortly before a finding's onset still lasted then: both are one, which began with the
+    former.
 
-    The latency rose, eased without being healthy again, and rose further, of which the whole run shows the last best.
+    The latency rose, eased without being healthy again, and rose further; the whole run shows the last of these best.
     """
     is_before = raised.detected is not None and raised.detected < finding.onset
     is_near = finding.onset - raised.onset <= EASED_WINDOWS * window_seconds

@@ -9,11 +9,11 @@ from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.spread import TINY
 from cliffwatch.analysis.thresholds import FITTED_SWING
 
-#: So many hours at which a swing may be highest are tried, and forms of it: it rises as fast as it falls, or not.
+#: Peak hours and skews of daily swings that are tried; with a skew of 0 a swing rises as fast as it falls.
 _HOURS, _SKEWS = 24, (0.0, 0.4, -0.4)
-#: A rise takes so many entries at least, and follows as many that are level.
+#: Least entries of a rise, and of the level before it.
 _LEAST = 4
-#: The squared error of an entry that is perfectly described.
+#: Squared error per entry of a perfect fit.
 _ERROR_LEAST = 1e-6
 
 
@@ -21,7 +21,7 @@ _ERROR_LEAST = 1e-6
 class Rising:
     """A level that began to rise at entry `start` and has gained `rise` (a logarithm) since.
 
-    `by_swing` is how much larger the squared error of the best daily swing is than that of the rise.
+    `by_swing` is the squared error of the best daily swing / that of the rise.
     """
 
     start: int
@@ -31,8 +31,8 @@ class Rising:
 
 
 def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
-    """The best rise that goes on until the end; None where none is better than a level. Both it and the swing may come
-    on top of a straight line that falls, such as that of a run which improves."""
+    """Fit the best rise that goes on until the end; None where none is better than a level. Rise and daily swing may
+    each be on top of a straight line that falls, such as that of a run which improves."""
     count = len(levels)
     if count < 2 * _LEAST:
         return None
@@ -76,13 +76,13 @@ def _swing_error(levels: Array, at: Array, entries_a_day: float) -> float:
 
 
 def _without(values: Array, at: Array, line: bool) -> tuple[Array, float]:
-    """Subtract the mean, and the straight line if asked for; returns the rest and the line's slope."""
+    """Subtract the mean, and the straight line if `line`; returns the rest and the line's slope."""
     left, slopes = _without_each(values[None, :], at, line)
     return left[0], float(slopes[0])
 
 
 def _without_each(rows: Array, at: Array, line: bool) -> tuple[Array, Array]:
-    """Subtract the mean, and the straight line if asked for, from each row; returns the rest and the slopes."""
+    """Subtract the mean, and the straight line if `line`, from each row; returns the rest and the slopes."""
     left = rows - rows.mean(axis=1, keepdims=True)
     if not line:
         return left, np.zeros(len(rows))

@@ -1,7 +1,7 @@
 """Online detection of a run, all detectors together: slower operations, rare spikes, stalls and shortfalls.
 
-Each thing is one finding. Clients that wait for slower operations complete less, so that a latency accounts for a
-shortfall; and spikes of one operation are found once, whichever of its quantiles shows them first.
+Each problem is one finding. Clients that wait for slower operations complete fewer, so that a latency accounts for a
+shortfall; and spikes of one operation are one finding, whichever of its quantiles shows them first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +16,8 @@ _Key = tuple[FindingKind, str, float]
 
 
 class RunDetector:
-    """`series`: every series that samples may hold a value of. `window_seconds` is their length. `notices`: those that
-    are known before the first sample."""
+    """Online detection of a run. `series`: every series of the samples. `window_seconds`: length of a sample.
+    `notices`: those that are known before the first sample."""
 
     def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
         self._series = {one.name: one for one in series}
@@ -25,17 +25,17 @@ class RunDetector:
         self._changes = OnlineDetector(series, window_seconds, notices)
         self._rare = RareSpikes(series, window_seconds, notices)
         self._work = WorkJudge(series, window_seconds, notices)
-        #: What another finding has, and what was found of the rest and is not over.
+        #: Findings for which another finding accounts; and the active ones of the rest.
         self._left_out: set[_Key] = set()
         self._present: dict[_Key, Finding] = {}
 
     def notice(self, notice: Notice) -> None:
-        """Take in a restart or a similar event, before the sample in which it happened is fed."""
+        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
         for judge in (self._changes, self._rare, self._work):
             judge.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
-        """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
+        """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
         found = [*self._changes.feed(sample), *self._rare.feed(sample), *self._work.feed(sample)]
         return list(self._news(found))
 

@@ -13,10 +13,11 @@ from cliffwatch.analysis.sizes import Sizing
 
 
 class Judge:
-    """The detectors' state for one series. `is_primary`: findings are about it; another one is reported only when it
+    """Detector state of one series. `is_primary`: findings are about it; any other series is reported only when it
     changes alone.
 
-    Once something was found, what was learned from the healthy run is set aside, and restored when the finding is over.
+    During a finding, the statistics learned from the healthy run are set aside; they are restored when the finding is
+    over.
     """
 
     def __init__(self, channel: Channel, is_primary: bool) -> None:
@@ -27,19 +28,19 @@ class Judge:
         self.absolute = Absolute()
         self.statistics = SpanStatistics()
         self.active: Finding | None = None
-        #: The sizes of what is active, and of the train of spikes.
+        #: Sizes of the active finding, and of the train of spikes.
         self.sizing: Sizing | None = None
         self.train_sizing: Sizing | None = None
         self.found_window = 0
-        #: The window at which what is active began.
+        #: The window at which the active change began.
         self.began_window = 0
-        #: Up to this window it settles after a change that is reported for another series and was its own, too.
+        #: Not judged up to this window: the series settles after a change that is part of another finding.
         self.quiet_until = 0
-        #: The level (logarithm) before what is active began.
+        #: The level (logarithm) before the active change began.
         self.healthy = 0.0
         #: The level (logarithm) that drift is measured against after a finding.
         self.floor: float | None = None
-        #: The end of the half hour up to which the course of the run was looked at.
+        #: The end of the last half hour in which joint drift was searched.
         self.course_end = 0.0
         self.train: Finding | None = None
         self.train_gap = 0
@@ -57,7 +58,7 @@ class Judge:
         return self.channel.recent_level or 0.0
 
     def is_within_baseline(self, height: float) -> bool:
-        """Whether the present excursion, of this height (a logarithm), is no more than what the baseline itself did."""
+        """Whether the present excursion, of this height (a logarithm), is within the baseline's own variation."""
         baseline, recent = self.channel.baseline, self.channel.recent_level
         if baseline is None or recent is None:
             return False

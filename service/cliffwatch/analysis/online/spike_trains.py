@@ -15,7 +15,7 @@ from cliffwatch.analysis.thresholds import SPIKE_QUIET, SPIKE_WINDOWS, TRAIN_OVE
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The last window: its number, whether more load explains what is seen in it, whether a device was slower too."""
+    """The last window: its number and sample, whether more load explains its spikes, whether a device was slower."""
 
     window: int
     sample: Sample
@@ -26,12 +26,13 @@ class Present:
 
 
 def follow_spikes(judge: Judge, deviation: float, present: Present) -> Iterator[Finding]:
-    """Findings that are new with the last window; `deviation` is the judged series' own from its recent level."""
+    """Judge the last window; yields the finding of a train of spikes that begins or ends. `deviation`: the window's
+    deviation from the recent level of the judged series."""
     if present.more_load:
         judge.spikes.forget()
         return
     if judge.excursions.windows > SPIKE_WINDOWS:
-        # A rise that flickers is one rise.
+        # A long rise that flickers is one rise, not spikes.
         judge.spikes.drop(present.window - judge.excursions.windows - SPIKE_QUIET)
         return
     spike = judge.spikes.follow(

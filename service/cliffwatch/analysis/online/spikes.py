@@ -1,6 +1,6 @@
 """Spike detector: spikes that recur more often than this run's own past makes likely.
 
-A spike is a rise of up to eight windows. How often spikes of a height start by chance is counted by the run itself, so
+A spike is a rise of up to eight windows. How often spikes of a height start by chance is counted in the run itself, so
 that compaction which was there from the beginning is normal for the run, and spikes that begin later are not.
 """
 
@@ -47,11 +47,11 @@ class Spikes:
         self._open_start = 0.0
         self._corroborated = False
         self._train: deque[Spike] = deque(maxlen=_KEPT)
-        #: Spikes of the past by height, those that the device had too and all.
+        #: Number of past spikes by height: all of them (False), and those that the device showed too (True).
         self._past = {False: [0] * _BINS, True: [0] * _BINS}
 
     def follow(self, window: int, start: float, deviation: float, sigma: float, device_raised: bool) -> Spike | None:
-        """Take a window's deviation from the recent level; a spike when one has just ended."""
+        """Add a window's deviation from the recent level; returns a spike when one has just ended, else None."""
         threshold = max(log_ratio(SPIKE_RATIO), SPIKE_SIGMAS * sigma)
         if deviation > threshold:
             if window - self._last_raised > SPIKE_QUIET:
@@ -71,7 +71,7 @@ class Spikes:
         return spike
 
     def train(self, spike: Spike) -> list[Spike] | None:
-        """The spikes that `spike` completes to a train that chance does not explain; else it becomes the past."""
+        """Add a spike; returns the train of spikes that it completes and that chance does not explain, else None."""
         self._train.append(spike)
         best: list[Spike] | None = None
         for corroborated in (True, False):
@@ -107,7 +107,7 @@ class Spikes:
             seen = sum(past[max(0, int(SPIKE_ALIKE * height / _BIN)) :])
             expected = (seen + 1) / max(1, chosen[0].window) * (last.window - chosen[0].window + 1)
             if count == 2:
-                # The first two of a kind that this run never had, close together, and the device has them too.
+                # Two spikes are enough if close together, the first like them in this run, and shown by the device too.
                 if corroborated and not seen and expected < CHANCE_OF_TWO and height > HEIGHT_OF_TWO:
                     found = chosen
             elif _chance(count - 1, expected) < limit:
@@ -115,7 +115,7 @@ class Spikes:
         return found
 
     def _age(self, window: int) -> None:
-        """Spikes that began no train become part of the run's normal rate."""
+        """Count spikes that are too old for a train as part of the run's normal rate."""
         while self._train and (window - self._train[0].window > SPIKES_APART or len(self._train) == _KEPT):
             old = self._train.popleft()
             slot = min(_BINS - 1, int(old.height / _BIN))

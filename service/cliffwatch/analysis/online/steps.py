@@ -1,7 +1,7 @@
-"""Slow detectors: steps, as one span against the hours before it, and drift, as an hour against the baseline.
+"""Slow detector of steps: one span of blocks against the hours before it, as distinct from a gradual rise.
 
-Both work on blocks. A step's size is held against the spread that the same statistic had in this run before:
-autocorrelation, compaction and oscillation are in that spread, so that a noisy run needs a larger step.
+A step's size is compared with the spread that the same statistic had in this run before: autocorrelation, compaction
+and oscillation are in that spread, so that a noisy run needs a larger step.
 """
 
 import math
@@ -46,21 +46,23 @@ from cliffwatch.analysis.thresholds import (
     TICK_ROOM,
 )
 
-#: How many spans fit between two values of a spread: half of them overlap.
+#: Values of a spread per length of a span: neighbouring values overlap by half.
 _STRIDE = 2
-#: The span whose statistics are held against each other to see what noise client and device share.
+#: Span (blocks) whose statistics are compared to measure the noise that client and device share.
 _PAIRED_SPAN = 12
-#: Pairs of them that are kept, and the fewest that say anything.
+#: Pairs of these statistics that are stored, and the fewest for a correlation.
 _PAIRS_KEPT, _PAIRS_LEAST = 96, 24
-#: The blocks in which a step and a ramp are compared, the fewest of them, and the blocks between two ramps.
+#: Blocks over which a step and a ramp are compared, the fewest of them, and the blocks between the starts of two ramps.
 _GRADUAL_BLOCKS, _GRADUAL_LEAST, _RAMP_STRIDE = 150, 3 * REFERENCE_MINIMUM, 15
-#: What is further from the middle than so many median deviations is cut off; blocks before a step.
+#: Median deviations from the median at which values are clipped; least blocks before a step.
 _OUTLIER, _EDGE_LEAST = 5, 3
-#: Blocks that are what there is now; and blocks before two spans, in which a step is placed.
+#: Last blocks whose median is the present level; and blocks before two spans, all of which are searched for a step's
+#: start.
 _PRESENT_BLOCKS, _BEFORE_BLOCKS = 3, 12
-#: What a healthy run came back from is forgotten by this factor with each value.
+#: Decay, with each value, of the largest rise from which a healthy run came back.
 _FADES = 0.999
-#: Values from which on a span's own spread counts, and a shorter one's for it; and what part of theirs is enough then.
+#: Least values for a span's own spread, and for a shorter span's to stand in for it; and the least own spread, as a
+#: part of the one inferred from shorter spans.
 _OWN_LEAST, _SHORTER_LEAST, _INFERRED_PART = 10, 12, 0.75
 
 
@@ -79,8 +81,8 @@ class SpanStatistics:
         self._blocks_to_pair = 0
 
     def update(self, channel: Channel, is_explained: bool = False) -> None:
-        """Update after a block of the channel. `is_explained`: more load, or a device that is not slower than
-        before."""
+        """Update after a block of the channel. `is_explained`: by more load, or contradicted by a device that is not
+        slower."""
         self.values = {}
         trend = self._trend(channel)
         falling = trend is None or trend < -FALLING
@@ -109,7 +111,7 @@ class SpanStatistics:
                 self._largest[span] = max(_FADES * self._largest.get(span, 0.0), peak)
 
     def pair(self, devices: Mapping[str, "SpanStatistics"]) -> None:
-        """Sample this and the devices' statistics at the same time, at intervals, for their correlation."""
+        """Store this and the devices' statistics of the same time, at intervals, for their correlation."""
         mine = self.values.get(_PAIRED_SPAN)
         self._blocks_to_pair -= 1
         if mine is None or self._blocks_to_pair > 0:
@@ -121,11 +123,11 @@ class SpanStatistics:
                 self._pairs.setdefault(name, deque(maxlen=_PAIRS_KEPT)).append((mine, other))
 
     def shared_noise(self, name: str) -> float:
-        """The correlation of this with a device's statistic while nothing was wrong; one half while it is not known."""
+        """Correlation of this statistic with a device's while nothing was wrong; one half while it is not known."""
         pairs = self._pairs.get(name)
         if pairs is None or len(pairs) < _PAIRS_LEAST:
             return 0.5
-        # Of signs, which outliers do not rule; an estimate from few is taken to be too small.
+        # A correlation of signs is robust to outliers; an estimate from few pairs is raised, as it may be too small.
         values = np.array(pairs)
         signs = np.sign(values - np.median(values, axis=0))
         agreement = float(np.mean(signs[:, 0] * signs[:, 1]))
@@ -133,7 +135,8 @@ class SpanStatistics:
 
     @staticmethod
     def _trend(channel: Channel) -> float | None:
-        """The last half hour against the half hour before the last: what a warm-up does is no part of the spread."""
+        """Change from the half hour before the last hour to the last half hour; None without enough blocks. Where the
+        level falls, as in a warm-up, the spread leaves it out."""
         before = channel.last_blocks(HALF_BLOCKS, skip=HOUR_BLOCKS)
         return middle(channel.last_blocks(HALF_BLOCKS)) - middle(before) if len(before) == HALF_BLOCKS else None
 
@@ -155,7 +158,7 @@ class SpanStatistics:
                 self._largest[span] = max(self._largest.get(span, 0.0), height)
 
     def sigma(self, span: int) -> float | None:
-        """The spread of `span`'s statistic; from shorter spans while it has too few values. None: not known yet.
+        """Spread of the statistic of `span`, inferred from shorter spans while values are few; None while not known.
 
         A longer span does not move more than a shorter one, so the spread is no less than that of longer ones.
         """
@@ -174,7 +177,7 @@ class SpanStatistics:
         return max(own, _INFERRED_PART * inferred if known else inferred) or None
 
     def largest(self, span: int) -> float:
-        """The largest value that the run came back from."""
+        """The largest value of a span's statistic from which the run came back."""
         return self._largest.get(span, 0.0)
 
 
@@ -197,10 +200,11 @@ def find_step(
     resolution: float,
     may_fire: Callable[[int, float], bool],
 ) -> Step | None:
-    """The shortest span that shows a step. `factor` scales what is asked for, for a run that has degraded already.
+    """Find a step: that of the shortest span that shows one, else None. `factor` scales the thresholds, for a run that
+    has degraded already.
 
-    A height of no more than `resolution` may be a tick of the clock, for which a device has to stand up. `may_fire`
-    says of a span and a height whether nothing else explains them.
+    A height of no more than `resolution` may be a tick of the clock, and needs a device that shows it too. `may_fire`
+    is called with a span and a height, and returns whether nothing else explains them.
     """
     for span in STEP_SPANS:
         value, sigma = client.values.get(span), client.sigma(span)
@@ -257,7 +261,7 @@ def _significant(
 
 
 def blocks_since(channel: Channel, span: int) -> int:
-    """How many blocks ago the step that the last `span` blocks show began: where a step explains most."""
+    """How many blocks ago the step in the last `span` blocks began: at the split by which a step explains most."""
     values = channel.last_blocks(2 * span + _BEFORE_BLOCKS)
     values = values - values.mean()
     count = len(values)
@@ -277,7 +281,7 @@ def is_gradual(channel: Channel) -> bool:
     values = np.clip(values, centre - reach, centre + reach)
     values = values - values.mean()
     at = np.arange(count, dtype=np.float64)
-    # What a shape explains of the sum of squares.
+    # The part of the sum of squares that each shape explains.
     left = np.cumsum(values)[2:-_EDGE_LEAST]
     sizes = np.arange(_EDGE_LEAST, count - 2, dtype=np.float64)
     step = float((left**2 / sizes + left**2 / (count - sizes)).max())

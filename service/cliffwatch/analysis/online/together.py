@@ -30,7 +30,7 @@ def together_with(
 def take_in_affected(judge: Judge, judges: Sequence[Judge], window: int) -> None:
     """Add to a sudden finding each operation that rose at its onset, while its size is still being decided.
 
-    However noisy they are: what is found here is no finding by itself, but belongs to one.
+    Its noise does not matter: an operation that is added here is no finding by itself, but part of one.
     """
     finding, sizing = judge.active, judge.sizing
     if finding is None or sizing is None or finding.kind not in SUDDEN or not judge.is_primary:
@@ -45,7 +45,8 @@ def take_in_affected(judge: Judge, judges: Sequence[Judge], window: int) -> None
 
 
 def joins_another(judge: Judge, judges: Sequence[Judge], window: int, windows: int) -> bool:
-    """Whether a change that began `windows` ago, found at `window`, is one of another operation too, and taken in."""
+    """Merge a change that began `windows` ago, found at `window`, into the active change of another operation, if it
+    began near that; returns whether it was merged."""
     began = window - windows
     for other in judges:
         if other is judge or not other.is_primary or other.active is None or other.active.kind not in SUDDEN:

@@ -1,7 +1,7 @@
 """Detector of stalls (no operation completes for long) and shortfalls (the rate falls, no latency explains it).
 
-Percentiles are of what was completed, and say nothing of either. What the rate was before says what was due where no
-source does: so both are known by the rate against its own past.
+Percentiles are of completed operations, and show neither. Where no source reports which operations were due, the
+earlier rate shows it: so both are detected by the rate, compared with its own past.
 """
 
 import math
@@ -33,7 +33,7 @@ from cliffwatch.model.phase import Phase
 
 @dataclass(slots=True)
 class _Silence:
-    """Windows one after the other in which nothing was completed. `oldest` is 0 where no operation was outstanding."""
+    """Consecutive windows in which no operation completed. `oldest` is 0 where no operation was outstanding."""
 
     start: float
     end: float
@@ -47,14 +47,14 @@ class _Silence:
 
 
 class WorkJudge:
-    """`series`: those of the samples, of which the rate and the latencies are looked at. `window_seconds` is their
-    length. `notices`: those that are known before the first sample."""
+    """Detector of stalls and shortfalls. `series`: those of the samples, of which the rate and the latencies are used.
+    `window_seconds`: length of a sample. `notices`: those that are known before the first sample."""
 
     def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
         self._rate = next((one.name for one in series if one.role is Role.RATE), None)
         latencies = [one for one in series if one.role is Role.LATENCY]
         self._latencies = [one.name for one in latencies]
-        #: A latency that most operations have: what a client that waits for each is held up by.
+        #: Latency of most operations (the lowest quantile), which limits a client that waits for each operation.
         self._usual = min(latencies, key=lambda one: one.quantile or 1.0).name if latencies else None
         self._mask = Mask(notices)
         self._tolerance = window_seconds * GAP_TOLERANCE
@@ -66,18 +66,18 @@ class WorkJudge:
         self._shortfall = _Shortfall(max(SHORTFALL_WINDOWS, math.ceil(SHORTFALL_SECONDS / window_seconds)))
 
     def notice(self, notice: Notice) -> None:
-        """Take in a restart or a similar event, before the sample in which it happened is fed."""
+        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
         self._mask.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
-        """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
+        """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
         is_judged = self._mask.is_judged(sample)
         rate = self._rate_in(sample)
         is_next = sample.start - self._end <= self._tolerance
         self._end = sample.end
         found: list[Finding] = []
         if self._silence is not None and (rate != 0 or not is_judged or not is_next):
-            # What followed a gap may have been over in it.
+            # A stall before a gap may have ended in the gap.
             found += self._over(self._silence, sample if rate and is_next else None)
         if rate is None or self._rate is None or not is_judged:
             return found
@@ -94,10 +94,10 @@ class WorkJudge:
         return [each for each in (stall, self._shortfall.active) if each is not None]
 
     def _rate_in(self, sample: Sample) -> float | None:
-        """Rate in a sample; None where it was not measured: a counter that was reset gives 0."""
+        """Rate in a sample; None where it was not measured, as where a counter that was reset gives 0."""
         rate = None if self._rate is None else sample.values.get(self._rate)
         has_latency = any(sample.values.get(name, 0.0) > 0 for name in self._latencies)
-        # What a stall shows in the place of latencies is how old the oldest operation is.
+        # In a stall, the values of latencies are the age of the oldest operation.
         return None if rate == 0 and has_latency and not sample.oldest_seconds else rate
 
     @property
@@ -106,7 +106,7 @@ class WorkJudge:
         return 0.0 if self._silence is None or self._silence.finding is None else self._silence.seconds
 
     def _silent(self, sample: Sample) -> list[Finding]:
-        """Take a window in which nothing was completed."""
+        """Add a window in which no operation completed; returns the finding of a stall that is new with it."""
         silence = self._silence or _Silence(sample.start, sample.end)
         self._silence = silence
         silence.end, silence.windows = sample.end, silence.windows + 1
@@ -150,7 +150,7 @@ class WorkJudge:
         """End a stall: operations complete again, in the sample `following`, or it is not known whether they do."""
         self._silence = None
         if silence.finding is None:
-            # Where operations are that rare, this is how often none is completed.
+            # No stall was raised: where operations are this rare, windows without any are part of the normal rate.
             self._rates.extend([0.0] * silence.windows)
             return []
         waited = max((following.values.get(name, 0.0) for name in self._latencies), default=0.0) if following else 0.0
@@ -172,7 +172,8 @@ class _Shortfall:
         self.active: Finding | None = None
 
     def follow(self, series: str, sample: Sample, rate: float, usual: float | None) -> list[Finding]:
-        """Take a window's rate. `usual`: latency of most operations, None where it was not measured."""
+        """Add a window's rate; returns a new or ended finding. `usual`: latency of most operations, None if not
+        measured."""
         self._recent.append((sample.start, rate, usual))
         if self._is_reference(sample):
             self._healthy.append((rate, usual))
@@ -221,8 +222,9 @@ class _Shortfall:
         return [] if ended is None else [replace(ended, until=sample.start)]
 
     def _is_slower(self) -> bool:
-        """Whether operations take so much longer that clients which wait for each complete less."""
+        """Whether no latency is known, or operations take so much longer that clients which wait for each complete
+        fewer."""
         before = [usual for _, usual in self._healthy if usual]
         since = [usual for _, _, usual in self._recent if usual]
-        # Where no latency is known, nothing says that the client is to blame.
+        # Where no latency is known, nothing shows that the client requested less.
         return not before or not since or median(since) >= SLOWER_RATIO * median(before)

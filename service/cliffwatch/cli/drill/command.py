@@ -28,7 +28,7 @@ from cliffwatch.part.facts import available_memory_bytes
 
 DRIVE_NAME = "drill"
 _MEMORY = Path("/dev/shm")  # noqa: S108 # the name in it is the drive's serial, which cannot be predicted
-#: How long the service may be away while the drill is watched.
+#: How long the service may be unreachable while the drill follows its run.
 _PATIENCE_SECONDS = 60.0
 
 
@@ -72,15 +72,15 @@ def drill(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the root: it is a verb without a noun."""
+    """Add `drill` to the root command."""
     app.command()(drill)
 
 
 @contextmanager
 def _drive(session: Session, variant: Variant, clock: Clock) -> Iterator[AgingDrive]:
-    """A drive for this drill alone; it goes with the block, whatever happens.
+    """Attach a drive for this drill, and delete it at the end of the block, also after an error.
 
-    Where it cannot go, that is said, and what the drill showed counts nevertheless.
+    If the drive cannot be deleted, a message is printed, and the result of the drill still counts.
     """
     state_directory = session.keeping_state().state_directory
     for left in aging_drives(state_directory):
@@ -111,7 +111,7 @@ def _drive(session: Session, variant: Variant, clock: Clock) -> Iterator[AgingDr
 
 
 def _memory_for(capacity_bytes: int) -> Path | None:
-    """A directory in memory where there is plenty: what the machine's own disk does must not show through the drive."""
+    """Directory in memory if enough is free, else None: the machine's own disk must not affect the emulated drive."""
     try:
         room = os.statvfs(_MEMORY)
     except OSError:
@@ -122,7 +122,7 @@ def _memory_for(capacity_bytes: int) -> Path | None:
 
 
 def _observe(api: ApiClient, run_id: str, drive: AgingDrive, clock: Clock) -> Observed:
-    """Follow the run to its end. Ctrl-C stops the run, and the drill with it."""
+    """Follow the run to its end and return what was observed. Ctrl-C stops the run and the drill."""
     course = DrillProgress(DriveMeter(drive), clock)
     run: dict[str, Any] = {}
     try:

@@ -14,14 +14,14 @@ from cliffwatch.model.run_state import VerdictName
 
 CLIFF_ALERT = "CliffwatchLatencyCliff"
 GARBAGE_COLLECTION = "drive_garbage_collection"
-#: What the untouched drive has to show, and what the others must stay below.
+#: Thresholds that the drive without mitigation must reach, and that drives with mitigation must stay below.
 AMPLIFICATION_AT_CLIFF = 2.0
 AMPLIFICATION_HEALTHY = 1.5
 LATENCY_RATIO_AT_CLIFF = 5.0
 
 
 class VariantName(StrEnum):
-    """Variant of a drill: what is done about garbage collection."""
+    """Variant of a drill: mitigation of garbage collection (none, TRIM or spare space)."""
 
     AGING = "aging"
     TRIM = "trim"
@@ -30,7 +30,7 @@ class VariantName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How the drive is mounted, and whether it is to fall off the cliff."""
+    """How the drive is mounted and partitioned, and whether a latency cliff is expected."""
 
     name: VariantName
     story: str
@@ -75,7 +75,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """`what` was expected, whether it holds, and what was found."""
+    """An expectation: `what` was expected, whether it holds, and the `detail` that was found."""
 
     what: str
     holds: bool
@@ -83,7 +83,7 @@ class Expectation:
 
 
 def expectations(variant: Variant, observed: Observed) -> list[Expectation]:
-    """Everything that the variant is to show."""
+    """All expectations of the variant, compared with what was observed."""
     return _of_the_cliff(observed) if variant.has_cliff else _of_health(observed)
 
 
@@ -119,8 +119,8 @@ def _of_the_cliff(observed: Observed) -> list[Expectation]:
 
 
 def _of_health(observed: Observed) -> list[Expectation]:
-    """That the drive's cleaning did not slow the load down. What else did, on a machine with other things to do, is for
-    the verdict to say: it is held to the size and the cause of a cliff here, as where one is expected."""
+    """Expectations of a drive with mitigation: its garbage collection did not slow the load down. Other causes, such as
+    a busy machine, may degrade the verdict: only the size of the rise and its cause count, as for an expected cliff."""
     findings = observed.report.get("findings", [])
     verdict = observed.run.get("verdict")
     last = observed.amplifications[-1][1] if observed.amplifications else None
@@ -152,8 +152,8 @@ def _cliffs(observed: Observed) -> list[dict[str, Any]]:
 
 
 def _rise(observed: Observed) -> tuple[float | None, str]:
-    """By how many times the latency rose, and from what to what: the largest cliff is as large here as in the report;
-    the windows speak for themselves only where it has none."""
+    """Ratio by which the latency rose, and a text with both levels: those of the report's largest cliff, so that both
+    agree; those of the windows only if the report has no cliff."""
     levels = [(float(cliff["baseline"]), float(cliff["level"])) for cliff in _cliffs(observed)]
     before, after = max(levels, key=_ratio_of) if levels else _latency(observed.windows)
     ratio = _ratio_of((before, after)) if before and after else None
@@ -166,7 +166,7 @@ def _ratio_of(levels: tuple[float, float]) -> float:
 
 
 def _latency(windows: Sequence[WindowFigures]) -> tuple[float | None, float | None]:
-    """The middle of the windows' p99: of the first third that is judged, and of the last."""
+    """Median p99 of the first third of the judged windows and of the last third, in seconds."""
     judged = [window.p99_seconds for window in windows if window.phase in JUDGED_PHASES]
     measured = [value for value in judged if value is not None]
     third = len(measured) // 3

@@ -16,7 +16,7 @@ from cliffwatch.labs.aging.lifecycle import AgingDrive
 from cliffwatch.model.operation import primary_latency
 
 LINE_SECONDS = 5.0
-#: Write amplification is that of the last so many seconds.
+#: Write amplification is computed over this last part of the run.
 AMPLIFICATION_SECONDS = 10.0
 AMPLIFICATION_SPAN = f"last {AMPLIFICATION_SECONDS:g} s"
 _TIMEOUT_SECONDS = 2.0
@@ -25,7 +25,7 @@ _PREFIX = "cliffwatch_drive_"
 
 @dataclass(frozen=True, slots=True)
 class DriveFigures:
-    """What the drive has counted since it was made, and the share of its blocks that are clean."""
+    """Bytes that the drive has counted since it was created, and the share of its blocks that are free (clean)."""
 
     host_bytes: float
     media_bytes: float
@@ -39,7 +39,7 @@ class DriveMeter:
         self._url = f"{drive.url}/metrics"
 
     def read(self) -> DriveFigures | None:
-        """None when the drive does not answer in time: the drill goes on without this line's figures."""
+        """Read the drive's counters; None when it does not answer in time, and the drill continues without them."""
         try:
             text = httpx.get(self._url, timeout=_TIMEOUT_SECONDS, trust_env=False).text
         except httpx.HTTPError:
@@ -56,7 +56,7 @@ class DriveMeter:
 
 @dataclass(frozen=True, slots=True)
 class WindowFigures:
-    """A window of the run as the drill judges it. Latency in seconds, of what the client waits longest for."""
+    """Phase of a window, and p99 of its primary latency (what the client waits longest for), in seconds."""
 
     phase: str
     p99_seconds: float | None
@@ -64,12 +64,12 @@ class WindowFigures:
 
 @dataclass(slots=True)
 class DrillProgress:
-    """Takes updates, says what is worth saying, and keeps what the drill is judged by."""
+    """Process updates of the run: print progress and notices, and collect the data that the drill is judged by."""
 
     meter: DriveMeter
     clock: Clock
     windows: list[WindowFigures] = field(default_factory=list)
-    #: By phase, in the order in which they were read.
+    #: Pairs of phase and write amplification, in the order in which they were read.
     amplifications: list[tuple[str, float]] = field(default_factory=list)
     _picture: Picture = field(init=False)
     _notices: Notices = field(default_factory=Notices)
@@ -95,7 +95,7 @@ class DrillProgress:
             say(self._line())
 
     def _amplification(self) -> float | None:
-        """Media bytes by host bytes over the last seconds; None before there are two readings."""
+        """Media bytes / host bytes over the last seconds; None without host writes between two readings."""
         figures = self.meter.read()
         if figures is None:
             return None
@@ -129,7 +129,7 @@ def _stall(window: dict[str, Any]) -> float | None:
 
 
 def _p99(window: dict[str, Any]) -> float | None:
-    """p99 of a window; None for a stall, too: what completed then are only parts of operations."""
+    """p99 of a window's primary latency (s); None if absent, or in a stall, where only parts of operations complete."""
     if _stall(window) is not None:
         return None
     latency = window["latency"]

@@ -1,1 +1,1 @@
-"""The fio engine: jobs that pass an allow-list, presets, and fio's cumulative output made into windows."""
+"""The fio engine: jobs that pass an allow-list, presets, and conversion of fio's cumulative output into windows."""

@@ -26,7 +26,7 @@ SHORTEST_EXACT_WINDOW_SECONDS = 1.0
 
 
 class FioEngine:
-    """Makes a job file, runs fio on it, and turns what fio prints into windows."""
+    """Engine that writes a job file, runs fio on it, and converts fio's output into windows."""
 
     name = "fio"
     load_model = FioLoad
@@ -57,7 +57,7 @@ class FioEngine:
         return Probe(refused=(f"load.job: ioengine=io_uring is not allowed here ({why}); {remedy}",))
 
     def prepare(self, load: FioLoad, context: EngineContext) -> Launch | None:
-        """Lays out the files that are read or overwritten."""
+        """Process that lays out the files that are read or overwritten; None without such files."""
         sections = tuple(section for section in load.sections if section.lays_out)
         if context.is_device or not sections:
             return None
@@ -66,7 +66,7 @@ class FioEngine:
         return Launch([_fio(), str(layout)], runtime_environment(1), context.entry)
 
     def launch(self, load: FioLoad, context: EngineContext) -> Launch:
-        """Writes the job file. Raises Problem(component_missing) without fio."""
+        """Write the job file and return the process that runs fio. Raises Problem(component_missing) without fio."""
         fio = _fio()
         device: Path | None = None
         held: tuple[int, ...] = ()
@@ -79,7 +79,7 @@ class FioEngine:
         job.write_text(format_job_file(sections, device))
         delays = ",".join(str(delay) for delay in sorted({section.delay_seconds for section in sections} - {0}))
         times = [repr(context.start), repr(context.stop), repr(context.begun), delays or NO_DELAYS]
-        # -P: nothing is imported from where it is started, which is the target.
+        # -P: Python imports nothing from the working directory, which is the target.
         runner = [sys.executable, "-P", "-m", "cliffwatch.engines.fio.run", *times]
         directory = context.scratch if context.is_device else context.entry
         return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory, descriptors=held)
@@ -108,13 +108,13 @@ def _fio_command(fio: str, context: EngineContext) -> list[str]:
 
 
 def _longest_pause_seconds(load: FioLoad) -> float | None:
-    """Longest pause of the job between two I/Os: the shortest of its sections', without those that begin later."""
+    """Longest pause between two I/Os of the job: the shortest pause among the sections that begin at once."""
     pauses = [section.pause_seconds() for section in load.sections if section.delay_seconds == 0]
     return min((pause for pause in pauses if pause is not None), default=None)
 
 
 def _operations_per_second(load: FioLoad) -> float | None:
-    """Target rate of every window; None where a section has no rate, or begins later."""
+    """Target rate in operations per second of every window; None if a section has no rate, or begins later."""
     rates = [None if section.delay_seconds else section.operations_per_second() for section in load.sections]
     return None if None in rates else sum(filter(None, rates))
 
@@ -125,7 +125,7 @@ def _begun_in_time(load: FioLoad, context: EngineContext) -> tuple[Section, ...]
 
 
 def _writes(load: FioLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
-    """Every file, laid out for reading or written to; or the device up to the end of its last region."""
+    """Planned writes: every file that is laid out or written to; or the device, up to the end of its last region."""
     if context.is_device:
         if not any(section.writes for section in load.sections):
             return ()
@@ -139,7 +139,7 @@ def _writes(load: FioLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
 
 
 def _written_bytes(load: FioLoad, context: EngineContext) -> int | None:
-    """Bytes that are written: laying out, and the rates over the run's length; None where a writer has no rate."""
+    """Bytes written by laying files out and by each rate over the load's length; None if a writer has no rate."""
     seconds = context.stop - context.start
     written = 0
     for section in load.sections:

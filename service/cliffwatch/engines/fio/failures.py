@@ -1,4 +1,4 @@
-"""Recognise fio errors that another attempt would meet again, and the remedy of each."""
+"""Recognise fio errors that would happen again after a restart, and the remedy of each."""
 
 import errno
 import re

@@ -22,14 +22,14 @@ SECTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,62}")
 LEAST_SECTOR_BYTES = 512
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 GLOBAL = "global"
-#: fio ends a line at either of the two, wherever it stands.
+#: Comment: fio ends a line at `;` or `#`, wherever it stands.
 _COMMENT = re.compile(r"[;#].*")
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One job section with the options of [global] under its own, in fio's canonical names."""
+    """One job section, by fio's canonical names: its own options, and those of [global] that it does not override."""
 
     name: str
     options: dict[str, str]
@@ -67,7 +67,7 @@ class Section:
 
     @property
     def delay_seconds(self) -> int:
-        """How long after the load it begins."""
+        """Seconds from the start of the load to the start of the section."""
         delay = self.options.get("startdelay", "0s")
         return int(delay[:-1]) * _SECONDS[delay[-1]]
 
@@ -77,7 +77,7 @@ class Section:
         return self.reads or self.options.get("overwrite") == "1"
 
     def written_bytes_per_second(self) -> int | None:
-        """The most that all clones write in a second; None where no rate bounds it."""
+        """Most bytes that all clones write in a second; None if no rate bounds them."""
         if not self.writes:
             return 0
         bounds = []
@@ -88,7 +88,7 @@ class Section:
         return min(bounds) * self.jobs if bounds and min(bounds) > 0 else None
 
     def operations_per_second(self) -> float | None:
-        """Target rate of all clones per second; None without a rate, or where reads and writes share one."""
+        """Target operations per second of all clones; None without a rate, or for mixed directions or block sizes."""
         if (self.reads and self.writes) or len(set(self.block_bytes)) > 1:
             return None
         bounds = []
@@ -100,7 +100,7 @@ class Section:
         return min(bounds) * self.jobs if bounds and min(bounds) > 0 else None
 
     def pause_seconds(self) -> float | None:
-        """Longest pause of a clone between two I/Os by its rates; 0 where it has none, None with a thinktime."""
+        """Longest pause of a clone between two I/Os, by its rates; 0 without a rate, None with a thinktime."""
         if "thinktime" in self.options:
             return None
         pauses = [0.0]
@@ -114,7 +114,7 @@ class Section:
 
     @property
     def block_bytes(self) -> list[int]:
-        """Every size that is written down for a block."""
+        """All block sizes in the options bs, bsrange and bssplit, in bytes."""
         written = ":".join(self.options[name] for name in ("bs", "bsrange", "bssplit") if name in self.options)
         return [parse_fio_size(part.partition("/")[0]) for part in re.split("[:,-]", written) if part]
 
@@ -130,7 +130,7 @@ def parse_fio_size(text: str) -> int:
 
 
 def _for_writes(value: str) -> str:
-    """Value for writes, of a value for reads and one for writes."""
+    """The value for writes, from an option that may have one for reads and one for writes."""
     return value.split(",")[-1]
 
 

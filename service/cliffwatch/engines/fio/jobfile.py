@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cliffwatch.engines.fio.job import Section
 
-#: What makes fio's output windows, and what a soak needs. An option of a section goes before these.
+#: Options for the output that windows are made from, and for a soak. A section's own option overrides these.
 COMMON = {
     "thread": "1",
     "group_reporting": "1",
@@ -25,14 +25,14 @@ COMMON = {
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The part of a device that a section's clones share, each its own `size` of it."""
+    """Region of a device for a section's clones, each of which uses its own `size` of it."""
 
     offset_bytes: int
     size_bytes: int
 
 
 def regions(sections: tuple[Section, ...]) -> list[Region]:
-    """Sections side by side, so that no clone writes over another's."""
+    """Regions of the sections, side by side, so that no clone overwrites another's data."""
     placed, offset = [], 0
     for section in sections:
         size = section.size_bytes * section.jobs
@@ -52,7 +52,10 @@ def files_of(section: Section, directory: Path) -> list[tuple[Path, int]]:
 
 
 def format_job_file(sections: tuple[Section, ...], device: Path | None, create_only: bool = False) -> str:
-    """The ini text: files in the working directory, or regions of `device`. `create_only` lays out files and ends."""
+    """Job file as ini text, with files in the working directory or regions of `device`.
+
+    `create_only`: fio only lays out the files.
+    """
     common = COMMON | ({"filename": str(device)} if device is not None else {"directory": "."})
     if create_only:
         common |= {"create_only": "1"}
@@ -69,12 +72,12 @@ def format_job_file(sections: tuple[Section, ...], device: Path | None, create_o
 
 
 def delay_variable(section: Section) -> str:
-    """Environment variable of the remaining delay of such a section; fio reads it when it starts."""
+    """Environment variable with the remaining delay of a section that begins later; fio reads it when it starts."""
     return f"CLIFFWATCH_DELAY_{section.delay_seconds}"
 
 
 def runtime_variable(section: Section) -> str:
-    """Environment variable of the runtime of such a section once it has begun."""
+    """Environment variable with the runtime of a section that begins later, counted from when it begins."""
     return f"CLIFFWATCH_RUNTIME_{section.delay_seconds}"
 
 

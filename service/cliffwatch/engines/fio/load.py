@@ -53,7 +53,7 @@ class FioLoad(Strict):
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """What fio is to do."""
+        """Sections of the job that fio runs, from the preset or from `job`."""
         if self.preset is not None:
             return PRESETS[self.preset].sections(self.jobs, self.size, self.rate)
         assert self.job is not None, "validated above"

@@ -1,7 +1,7 @@
 """Allow-list of fio job options: which pass, what each may hold, and why the others are refused.
 
-A job is read here, never handed to fio as it was written: what passes is written anew from this table, so that neither
-spelling, alias, comment nor line ending can carry anything past it.
+A job is never passed to fio as it was written: options that pass are written anew from this table, so that no spelling,
+alias, comment or line ending can bypass it.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OptionKind:
-    """The values that an option may hold: all that matches `pattern`; `right` says it for people."""
+    """The values that an option may hold: those that match `pattern`; `right` describes them in messages."""
 
     pattern: re.Pattern[str]
     right: str
@@ -45,13 +45,13 @@ DISTRIBUTION = _kind(
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option that passes: what it may hold and what it does."""
+    """An allowed option: the values that it may hold, and its meaning."""
 
     kind: OptionKind
     meaning: str
 
 
-#: fio's trims are not here: a soak measures reads, writes and syncs.
+#: Directions of I/O. fio's trims are left out: a soak measures reads, writes and syncs.
 DIRECTIONS = ("read", "write", "randread", "randwrite", "rw", "readwrite", "randrw")
 
 ALLOWED: dict[str, Option] = {
@@ -107,7 +107,7 @@ ALLOWED: dict[str, Option] = {
     "dedupe_percentage": Option(PERCENT, "share of identical blocks"),
 }
 
-#: fio's other spellings of what is allowed.
+#: fio's other names of allowed options.
 ALIASES: dict[str, str] = {
     "readwrite": "rw",
     "blocksize": "bs",
@@ -138,7 +138,7 @@ _SEARCHES = (
     "of write <= 2ms', or use the `search` of the engine kafka"
 )
 
-#: Why an option does not pass, by name.
+#: Why an option is refused, by name.
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
     **dict.fromkeys(("filename", "directory", "opendir", "filename_format", "unique_filename", "lockfile"), _TARGET),
@@ -194,7 +194,7 @@ REFUSED: dict[str, str] = {
     "client": "fio would serve or call another host",
 }
 
-#: Why a family of options does not pass, by how the name begins.
+#: Why a family of options is refused, by the prefix of their names.
 REFUSED_PREFIXES: tuple[tuple[str, str], ...] = (
     ("exec", _PROGRAM),
     ("write_iolog", _REPLAY),
@@ -218,7 +218,7 @@ REFUSED_PREFIXES: tuple[tuple[str, str], ...] = (
 
 
 def reason_refused(option: str) -> str:
-    """Why an option that is not in ALLOWED (or an alias of one) does not pass."""
+    """Why an option is refused that is neither in ALLOWED nor an alias."""
     if option in REFUSED:
         return REFUSED[option]
     for prefix, reason in REFUSED_PREFIXES:

@@ -20,7 +20,7 @@ from cliffwatch.model.window import BEGUN, OLDEST_OUTSTANDING, EngineEnd, Engine
 
 #: Messages passed on before the rest is only counted: a drive that fails each I/O must not fill the journal.
 MESSAGES_LIMIT = 200
-#: A job that pauses no longer than this part of a window would have completed something in it.
+#: How many of a job's longest pauses must fit into a window, for no completed I/O to mean that one is outstanding.
 PAUSES_WITHIN_WINDOW = 10
 _REQUESTED = "requested_operations_per_second"
 #: Messages that a failure's explanation quotes.
@@ -28,11 +28,11 @@ QUOTED_MESSAGES = 5
 
 
 class SnapshotClock:
-    """Places fio's timestamps (wall clock) on the run's time line.
+    """Converts fio's timestamps (wall clock) to the run's time line.
 
     A snapshot is read at or after the moment that it was printed, so the smallest delay seen is nearest to the truth,
-    and a reader that was held up moves no window. A wall clock that was set back shows as a runtime that grew by more
-    than the timestamps did; the delay is then learned anew.
+    and a delayed reader moves no window. If the wall clock was set back, fio's runtime grew by more than its timestamps
+    did; the delay is then measured anew.
     """
 
     def __init__(self, tolerance_seconds: float) -> None:
@@ -59,7 +59,7 @@ class SnapshotClock:
 class WindowGrid:
     """Lines of the window grid, numbered from the load's start."""
 
-    #: How early (relative to the window) a snapshot may be and still stand for the line to come.
+    #: How early (relative to the window) a snapshot may be and still stand for the next line.
     EARLY = 0.1
 
     def __init__(self, context: EngineContext) -> None:
@@ -68,14 +68,14 @@ class WindowGrid:
         self.last_line = max(1, round((context.stop - context.start) / context.window_seconds))
 
     def move(self, line: int) -> None:
-        """The load begins on `line` and lasts as long as it was to."""
+        """Move the load's start to `line`; its length stays the same."""
         self.last_line += line
 
     def nearest(self, moment: float) -> int:
         return round((moment - self._start) / self.window_seconds)
 
     def before(self, moment: float) -> int:
-        """The line that `moment` follows."""
+        """Number of the grid line that `moment` follows."""
         return math.floor((moment - self._start) / self.window_seconds + self.EARLY)
 
     def time_of(self, line: int) -> float:
@@ -83,13 +83,13 @@ class WindowGrid:
 
 
 class FioTranslator:
-    """Translator of fio's output. Holds two snapshots: the last window's end, and a newer one without a grid line."""
+    """Translator of fio's output. Holds two snapshots: the last window's end, and a newer one not on a grid line."""
 
     def __init__(
         self, context: EngineContext, pause_seconds: float | None = None, operations_per_second: float | None = None
     ) -> None:
-        """`pause_seconds`: from one I/O to the next, at most, of a job that nothing holds up; None when unknown.
-        `operations_per_second`: what the job asks for; None where it does what it can."""
+        """`pause_seconds`: longest time from one I/O to the next in a job that nothing delays; None when unknown.
+        `operations_per_second`: target rate of the job; None without one."""
         self._asked = {} if operations_per_second is None else {_REQUESTED: operations_per_second}
         self._pause_seconds = pause_seconds
         self._is_first = context.is_first
@@ -111,7 +111,7 @@ class FioTranslator:
         return [record for piece in self._stream.feed(chunk) for record in self._piece(piece)]
 
     def finish(self, exit_status: int) -> list[EngineRecord]:
-        """The window that fio's last report closes, however short it was measured, and the end."""
+        """The last window, which fio's final report closes, however short it was measured; and the end."""
         records = [record for piece in self._stream.finish() for record in self._piece(piece)]
         if self._held is not None and self._base is not None:
             snapshot, moment = self._held
@@ -143,13 +143,16 @@ class FioTranslator:
         assert self._base is not None, "begun above at the latest"
         line = self._line_of(moment)
         if line <= self._base[2] or line >= self._grid.last_line:
-            # Too soon after a late one, or at the load's end, where fio's last report is yet to come.
+            # Too soon after a late snapshot, or at the load's end, where fio's final report is yet to come.
             self._held = (snapshot, moment)
             return begun
         return [*begun, *self._close(snapshot, moment, line)]
 
     def _begin(self, snapshot: Snapshot, begun: float) -> list[EngineRecord]:
-        """fio runs for its set time from when its jobs started, however long the start took."""
+        """Begin the first window at the line where fio's jobs began; returns the event `BEGUN` if the load begins here.
+
+        fio runs for its set time from when its jobs began, however long the start took.
+        """
         line = max(0, self._grid.before(begun))
         if self._is_first:
             self._grid.move(line)
@@ -165,7 +168,7 @@ class FioTranslator:
         return self._grid.nearest(moment - self._phase_seconds)
 
     def _close(self, snapshot: Snapshot, moment: float, line: int) -> list[EngineRecord]:
-        """The window from the base's line to `line`, and what is to be said of it; `snapshot` is the new base."""
+        """The window from the base's line to `line`, with its events; `snapshot` becomes the new base."""
         assert self._base is not None, "a window is closed only after one has begun"
         earlier, earlier_moment, earlier_line = self._base
         self._base, self._held = (snapshot, moment, line), None
@@ -181,11 +184,11 @@ class FioTranslator:
         return [window, *self._remarks(change, line - earlier_line, end)]
 
     def _outstanding(self, change: Difference, start: float, end: float) -> dict[str, float]:
-        """Least age of the oldest I/O, in a window that completed none.
+        """Gauge with the least age of the oldest I/O, for a window that completed none.
 
-        fio does not say when it completed its last. But a job that has nothing to wait for submits the next one at
-        once, so an I/O has been under way since the last window that completed any. A job that paces itself may be
-        waiting for its next turn instead: nothing is said where its pauses are not short beside the window.
+        fio does not report when its last I/O completed. But a job without pauses submits the next I/O at once, so one
+        has been outstanding since the last window that completed any. A job with a rate may be pausing instead: there
+        is no gauge unless its pauses are short compared with the window.
         """
         if change.counters["operations"] or change.counters["sync_operations"]:
             self._completed_at = end
@@ -196,7 +199,7 @@ class FioTranslator:
         return {OLDEST_OUTSTANDING: round(end - since, 3)}
 
     def _measured(self, passed_seconds: float, length_seconds: float) -> float:
-        """How much of a window was measured. Excess goes to the next: a report after a late one comes sooner."""
+        """Measured seconds of a window. Excess counts for the next window: a report after a late one comes sooner."""
         passed_seconds += self._excess_seconds
         measured = max(0.0, min(passed_seconds, length_seconds))
         self._excess_seconds = max(0.0, passed_seconds - measured)
@@ -211,7 +214,7 @@ class FioTranslator:
         return remarks
 
     def _learn_phase(self, moment: float, line: int) -> None:
-        """Keep the phase while it holds, so that jitter moves no window; a stall gives fio's timer a new one."""
+        """Change the phase of fio's timer only if it moved, as after a stall, so that jitter moves no window."""
         phase = moment - self._grid.time_of(line)
         if self._phase_seconds is None or abs(phase - self._phase_seconds) > self._grid.window_seconds / 4:
             self._phase_seconds = moment - self._grid.time_of(self._grid.before(moment))
@@ -234,7 +237,7 @@ class FioTranslator:
         if exit_status in (0, STOPPED_STATUS, -signal.SIGINT):
             return EngineEnd("completed")
         how = f"was killed by signal {-exit_status}" if exit_status < 0 else f"exited with status {exit_status}"
-        # What fails before anything was done fails again; what does later may be the drive's.
+        # A failure before any completed I/O happens again; a later one may be the drive's.
         remedy = remedy_for(self._messages) if self._completed_at is None else None
         if remedy is not None:
             return EngineEnd("failed", f"fio {how}{said}; {remedy}", restart=False)
@@ -242,6 +245,6 @@ class FioTranslator:
 
     @property
     def _early_seconds(self) -> float:
-        """Length of the load's end that will have no window."""
+        """Seconds at the load's end that will have no window."""
         reached = 0 if self._base is None else self._base[2]
         return (self._grid.last_line - reached) * self._grid.window_seconds

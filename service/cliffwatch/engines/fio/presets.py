@@ -17,7 +17,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A job with what a user may turn: clones of each stream, size and rate (bytes a second) of each clone."""
+    """A job with values that a user may set: clones of each stream, size and rate (bytes a second) of each clone."""
 
     meaning: str
     streams: tuple[Stream, ...]
@@ -25,7 +25,7 @@ class Preset:
     size_bytes: int
 
     def sections(self, jobs: int | None, size_bytes: int | None, rate_bytes: int | None) -> tuple[Section, ...]:
-        """The job's sections, with what is given in place of the preset's own."""
+        """The job's sections; values that are given replace the preset's own."""
         turned = {"size": str(size_bytes or self.size_bytes), "numjobs": str(jobs or self.jobs)}
         if rate_bytes is not None:
             turned["rate"] = str(rate_bytes)

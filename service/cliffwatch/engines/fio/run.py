@@ -1,12 +1,12 @@
 """Launcher process of fio: wait for the load's start, then exec fio.
 
-It knows the time only when it runs, so it is here that fio learns how long it may run (until the load's planned end)
-and how long sections that begin later have still to wait. Being replaced, it costs the load nothing.
+The remaining time is known only when this runs, so it is here that fio gets its runtime (until the load's planned end)
+and the remaining delays of sections that begin later. fio replaces this process, so it costs the load nothing.
 
     python -m cliffwatch.engines.fio.run START STOP BEGUN DELAYS COMMAND…
 
-START, STOP and BEGUN in seconds since the epoch: when this load begins and ends, and when the run's first one began.
-That one lasts as long as it was to, however late it comes to begin; one that goes on with it ends with the load.
+START, STOP and BEGUN in seconds since the epoch: when this engine's load begins and ends, and when the run's load
+began. The run's first engine lasts as long as planned, however late it begins; a later one ends at STOP.
 DELAYS are seconds after BEGUN, joined by commas; `-` for none.
 """
 
@@ -18,9 +18,9 @@ from collections.abc import Iterable
 
 from cliffwatch.engines.run_time import run_time
 
-#: What fio itself exits with when a signal ends it.
+#: Exit status of fio itself when a signal ends it.
 STOPPED_STATUS = 128
-#: fio needs about this long before its jobs run; it is taken off, so that the jobs of a resumed load end with it.
+#: fio needs about this long before its jobs run; it is subtracted, so that the jobs of a resumed load end in time.
 STARTUP_SECONDS = 0.1
 NO_DELAYS = "-"
 
@@ -38,15 +38,15 @@ def main(arguments: list[str]) -> None:
         milliseconds = round((stop - now - STARTUP_SECONDS) * 1000)
         environment = runtime_environment(milliseconds, now - begun, delays)
         if milliseconds <= 0:
-            # As of one that was stopped: there is nothing left to do.
+            # The status of a stopped fio: no time is left.
             sys.exit(STOPPED_STATUS)
     os.execvpe(command[0], command, os.environ | environment)  # noqa: S606 (no shell wanted)
 
 
 def runtime_environment(milliseconds: int, passed_seconds: float = 0.0, delays: Iterable[int] = ()) -> dict[str, str]:
-    """The variables that the job file refers to: `runtime`, and for each delay what is left of it and of the runtime.
+    """Environment variables of the job file: the runtime, and for each delay its remainder and the runtime after it.
 
-    `milliseconds` is how long the load still lasts, `passed_seconds` how long ago the run's load began.
+    `milliseconds`: how long the load still lasts. `passed_seconds`: how long ago the run's load began.
     """
     environment = {"CLIFFWATCH_RUNTIME": f"{milliseconds}ms"}
     for delay in delays:

@@ -12,10 +12,10 @@ from cliffwatch.model.operation import Operation
 
 #: The latency names of a window, which are also fio's names of its directions.
 OPERATIONS = (Operation.WRITE, Operation.READ, Operation.SYNC)
-#: The last of fio's latency bins, in nanoseconds: all that took longer is counted there.
+#: The last of fio's latency bins, in nanoseconds: all longer latencies are counted there.
 LAST_BIN_NANOSECONDS = SCALE_ENDS_NANOSECONDS["fio"]
 
-#: So much can be added up over a hundred jobs and still has 64 bits.
+#: Largest number that can be added up over a hundred jobs and still fits into 64 bits.
 _LARGEST = 2**56
 
 
@@ -36,7 +36,7 @@ _NONE = Latencies({}, 0)
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All since the start of fio's jobs. `at_seconds` is on fio's wall clock; the runtime is by its monotonic clock."""
+    """Totals since fio's jobs began. `at_seconds` is on fio's wall clock; the runtime is by its monotonic clock."""
 
     at_seconds: float
     runtime_seconds: float
@@ -53,7 +53,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What happened between two snapshots. `beyond` counts latencies by direction that fio's bins cannot separate."""
+    """Difference of two snapshots. `beyond` counts, by direction, latencies in fio's last bin, of unknown length."""
 
     counters: dict[str, int]
     latency: dict[str, Histogram]
@@ -61,7 +61,7 @@ class Difference:
 
 
 class WentBackError(ValueError):
-    """A later snapshot holds less than an earlier one; the message says of what."""
+    """A total of a later snapshot is less than that of an earlier one; the message names it."""
 
 
 def read_snapshot(document: dict[str, Any]) -> Snapshot:
@@ -84,9 +84,10 @@ def read_snapshot(document: dict[str, Any]) -> Snapshot:
 
 
 def _failed(job: dict[str, Any]) -> int:
-    """The operation that ended a job, of a fio that does not count those that failed.
+    """Failed operations of a job (0 or 1), for a fio that does not count them: the one that ended the job.
 
-    EDEADLK is none: fio says so when a job could not take part in fio's own statistics for five seconds at its end.
+    EDEADLK is no such error: fio sets it when a job could not take part in fio's own statistics for five seconds at its
+    end.
     """
     return int(job["error"] not in (0, errno.EDEADLK))
 
@@ -99,7 +100,7 @@ def _whole(value: Any) -> int:
 
 
 def _latencies(jobs: list[dict[str, Any]], operation: str) -> Latencies:
-    """Total latency where fio binned it, else completion latency."""
+    """Latencies of one operation over all jobs: total latency if fio binned it, else completion latency."""
     bins: dict[int, int] = {}
     longest = 0
     for job in jobs:
@@ -140,7 +141,7 @@ def difference(earlier: Snapshot, later: Snapshot) -> Difference:
 
 
 def _histogram_between(operation: str, before: Latencies, after: Latencies) -> tuple[Histogram, int]:
-    """The histogram between two, and how many of it lie in fio's last bin.
+    """Histogram of the latencies between two snapshots, and how many of them lie in fio's last bin.
 
     The longest latency so far is known exactly: where it grew within the last bin, one count is put there.
     """

@@ -32,7 +32,7 @@ Piece = dict[str, Any] | Text | Damaged
 
 
 class OutputStream:
-    """Splitter of fio's output, which takes chunks that end anywhere and keeps only the object that has begun."""
+    """Splitter of fio's output. Chunks may end anywhere; only the incomplete object is kept in memory."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-#: io_uring_setup(2), by the same number on every architecture that has it since.
+#: System call number of io_uring_setup(2), the same on every architecture that has it since.
 _IO_URING_SETUP = 425
 #: Larger than struct io_uring_params of any kernel.
 _PARAMETERS_BYTES = 256

@@ -15,13 +15,13 @@ from cliffwatch.engines.kafka.probe import ask_brokers
 from cliffwatch.model.plan import LoadPlan
 
 CONFIGURATION_FILE = "kafka.json"
-#: Where passwords are, in the state directory, and only there. Any broker may be named, and PLAIN sends it the
-#: password: a client that may start a run must not be able to have another file sent.
+#: Directory in the state directory from which alone passwords are read. A run may name any broker, and PLAIN sends the
+#: password to it: a client that may start a run must not be able to have another file sent.
 SECRETS = "secrets"
 
 
 class KafkaEngine:
-    """Writes the load generator's document and starts it; its output is the contract's own."""
+    """Engine that writes the document of `cliffwatch-load kafka` and starts it; it prints the contract's lines."""
 
     name = "kafka"
     load_model = KafkaLoad
@@ -47,14 +47,17 @@ class KafkaEngine:
             return ask_brokers(self._command(load, replace(context, scratch=Path(scratch))))
 
     def prepare(self, load: KafkaLoad, context: EngineContext) -> Launch:
-        """Makes the topics, which takes longer than the moment between an engine's start and its first window."""
+        """Process that makes the topics: that takes longer than an engine has between its start and first window."""
         return Launch([*self._command(load, context), "--prepare"])
 
     def launch(self, load: KafkaLoad, context: EngineContext) -> Launch:
         return Launch(self._command(load, context))
 
     def _command(self, load: KafkaLoad, context: EngineContext) -> list[str]:
-        """Raises Problem: component_missing without the load generator, bad_request for a file that cannot be read."""
+        """Write the document, and return the command that reads it.
+
+        Raises Problem: component_missing without the load generator, bad_request for a file that cannot be read.
+        """
         faults = _misplaced_secrets(load, context.state_directory / SECRETS) or [
             FieldFault("load.security", f"{path} cannot be read on this machine; put it there or correct its path")
             for path in files_needed(load)
@@ -83,7 +86,7 @@ class KafkaEngine:
         try:
             return EngineFacts() if program is None else EngineFacts({LOAD: version_of(program)})
         except Problem:
-            return EngineFacts()  # As where there is none: starting the load reports it.
+            return EngineFacts()  # As without a program: starting the load reports it.
 
 
 def _misplaced_secrets(load: KafkaLoad, place: Path) -> list[FieldFault]:

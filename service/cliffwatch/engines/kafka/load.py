@@ -1,7 +1,7 @@
 """The `load` of a kafka workload, and the document that the load generator reads.
 
-What is not given is left to the load generator, so that a default stands in one place. Brokers are the target's, never
-the workload's.
+Fields that are not given are left out of the document, so that each default is defined only in the load generator. The
+brokers come from the target, never from the workload.
 """
 
 from pathlib import Path
@@ -13,9 +13,9 @@ from cliffwatch.base.units import Duration, Size
 from cliffwatch.model.document import Strict
 from cliffwatch.model.target import AbsolutePath
 
-#: What proves a record (its producer, sequence, time and checksum) takes so much of its value.
+#: Bytes of a record's value for the producer, sequence, time and checksum that verify it.
 RECORD_MINIMUM_BYTES = 32
-#: With idempotence, a broker remembers so many batches of a producer and partition.
+#: Batches of a producer and partition that a broker remembers with idempotence.
 IDEMPOTENT_IN_FLIGHT = 5
 
 Rate = Annotated[float, Field(gt=0, le=1e9)]
@@ -23,7 +23,7 @@ Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Topics(Strict):
-    """Either `existing` topics, which are left alone, or ones that are made as `<prefix>-00000` and removed."""
+    """Either `existing` topics, which are kept as they are, or new ones (`<prefix>-00000`), which are removed."""
 
     existing: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")], ...] = ()
     prefix: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = None
@@ -42,7 +42,7 @@ class Topics(Strict):
 
 
 class KafkaRateStep(Strict):
-    """A later rate, in records a second of all producers together, so long `after` the load's start."""
+    """Change of the rate `after` the load's start, in records a second of all producers together."""
 
     after: Annotated[Duration, Field(gt=0)]
     rate: Rate
@@ -64,7 +64,7 @@ class Key(Strict):
 
 
 class Producer(Strict):
-    """What produces: `rate` records a second in all, as many as the brokers take where it is left out."""
+    """Producers: they send `rate` records a second in all; without `rate`, as many as the brokers take."""
 
     producers: Annotated[int, Field(ge=1, le=256)] = 1
     rate: Rate | None = None
@@ -122,7 +122,7 @@ class Pause(Strict):
 
 
 class Consumer(Strict):
-    """What consumes: every partition once, or as a member of `group`."""
+    """Consumers: they read every partition once, or as members of `group`."""
 
     consumers: Annotated[int, Field(ge=1, le=256)] = 1
     group: Annotated[str | None, Field(min_length=1, max_length=249)] = None
@@ -146,7 +146,7 @@ class Search(Strict):
 
 
 class Tls(Strict):
-    """PEM files on the service's machine."""
+    """Files for TLS, in PEM format, on the service's machine."""
 
     ca_file: AbsolutePath
     certificate_file: AbsolutePath | None = None
@@ -155,7 +155,7 @@ class Tls(Strict):
 
 
 class Sasl(Strict):
-    """Who the client is. The password is read from a file on the service's machine; it is in no journal."""
+    """SASL credentials. The password is read from a file on the service's machine; no journal has it."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     username: Annotated[str, Field(min_length=1)]
@@ -163,7 +163,7 @@ class Sasl(Strict):
 
 
 class Security(Strict):
-    """How connections are protected; plain TCP without either."""
+    """Security of connections: TLS, SASL or both; plain TCP without either."""
 
     tls: Tls | None = None
     sasl: Sasl | None = None
@@ -198,9 +198,9 @@ def configuration(
     stop: float,
     begun: float | None = None,
 ) -> dict[str, Any]:
-    """The load generator's document: seconds, bytes and records a second, without what was not given.
+    """The load generator's document, in seconds, bytes and records a second; fields that were not given are absent.
 
-    `begun` is when the run's load began, where this goes on with it.
+    `begun`: when the run's load began, if this engine continues it.
     """
     topics = _given(load.topics.model_dump(mode="python"))
     if load.topics.existing:

@@ -7,14 +7,14 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.finite_json import lenient_json
 from cliffwatch.engines.contract import Probe
 
-#: The load generator gives each broker three seconds, two times over; looking up names comes on top.
+#: The load generator waits three seconds for each broker, twice; name resolution comes on top.
 _PATIENCE_SECONDS = 20.0
 
 
 def ask_brokers(command: list[str]) -> Probe:
     """Run the preflight check. `command` is the load's own, to which `--check` is added.
 
-    Raises Problem(internal) when the program's answer is none.
+    Raises Problem(internal) when the program's output cannot be parsed.
     """
     try:
         done = subprocess.run([*command, "--check"], capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
@@ -27,7 +27,7 @@ def ask_brokers(command: list[str]) -> Probe:
 
 
 def answer_of(output: bytes) -> Probe:
-    """Parsed answer of the program, in sentences. Raises Problem(internal) when that is no answer."""
+    """Parse the program's output into a preflight result. Raises Problem(internal) when it cannot be parsed."""
     try:
         return probe_of(lenient_json(output)[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -36,7 +36,7 @@ def answer_of(output: bytes) -> Probe:
 
 
 def probe_of(found: dict[str, Any]) -> Probe:
-    """Preflight result, in sentences. One server that answers finds the others; then every broker has to answer."""
+    """Preflight result, in sentences. One bootstrap server has to answer; of the brokers that it names, all have to."""
     servers, brokers = found["servers"], found["brokers"]
     silent = [f"{server['address']} does not answer: {_why(server)}" for server in servers if server["fault"]]
     if len(silent) == len(servers):

@@ -8,7 +8,7 @@ from cliffwatch.engines.storage.style import Style
 
 
 def document_of(load: StorageLoad, context: EngineContext) -> dict[str, Any]:
-    """All of a load, times and paths included. A directory that the program is started in is named as such."""
+    """The document of a load, with times and paths. The directory is `.` if the program is started in it."""
     style = load.effective_style
     return {
         "directory": str(context.path) if context.descriptor is None else ".",

@@ -16,16 +16,16 @@ from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.model.plan import LoadPlan, PlannedWrite
 
 DOCUMENT_FILE = "storage.json"
-#: What the engine makes in the run's directory, besides its marker.
+#: Directories that the engine makes in the run's directory, besides its marker.
 LOG_DIRECTORY = "log"
 JOURNAL_DIRECTORY = "journal"
-#: What a journal holds that is not yet in the log, at most.
+#: Most bytes that a broker's journal holds and that are not yet in the log.
 _UNCHECKED_BYTES = 64 * 1024**2
 _STAT_BLOCK_BYTES = 512
 
 
 class StorageEngine:
-    """Writes the program's document; the program prints the contract's own lines."""
+    """Engine that writes the document of `cliffwatch-load storage` and starts it; it prints the contract's lines."""
 
     name = "storage"
     load_model = StorageLoad
@@ -37,7 +37,7 @@ class StorageEngine:
         return False
 
     def plan(self, load: StorageLoad, context: EngineContext) -> LoadPlan:
-        """Raises Problem(workload_invalid) when the share of the volume that is kept is too little for the segments."""
+        """Plan of the load. Raises Problem(workload_invalid) when the retention is too small for the segments."""
         _require_room_for_segments(load, context)
         style = load.effective_style
         return LoadPlan(
@@ -52,7 +52,7 @@ class StorageEngine:
         return Probe()
 
     def prepare(self, load: StorageLoad, context: EngineContext) -> Launch | None:
-        """Makes the partitions' directories, and writes the share of the retention that is to be there first."""
+        """Process that makes the partitions' directories, and fills the share `fill_ratio` of the retention."""
         return Launch([*_command(load, context), "--prepare"], directory=context.entry)
 
     def launch(self, load: StorageLoad, context: EngineContext) -> Launch:
@@ -84,8 +84,8 @@ class _Io:
 
 
 def _try_io(load: StorageLoad, context: EngineContext) -> _Io | None:
-    """What the program finds when it sets up its I/O. None where there is no program, where it refuses the load, or
-    does not answer: starting the load reports each."""
+    """Run the program to find its I/O method on this target. None if there is no program, if it refuses the load or
+    does not answer: starting the load reports each of these."""
     program = find_program(LOAD, context.state_directory)
     if program is None:
         return None
@@ -105,7 +105,7 @@ def _command(load: StorageLoad, context: EngineContext) -> list[str]:
 
 
 def _volume_bytes(path: Path) -> int:
-    """The size of the volume that `path` is on, or will be."""
+    """Size in bytes of the volume that `path` is on, or will be."""
     while not path.exists():
         path = path.parent
     volume = os.statvfs(path)
@@ -135,7 +135,7 @@ def _require_room_for_segments(load: StorageLoad, context: EngineContext) -> Non
 
 
 def _writes(load: StorageLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
-    """All segments of all partitions as one, less what an earlier engine of this run has written of them."""
+    """Planned writes: all segments of all partitions as one, less what an earlier engine of this run wrote."""
     style = load.effective_style
     log = context.path / LOG_DIRECTORY
     size_bytes = max(0, _retention_bytes(load, context) - _bytes_below(log))

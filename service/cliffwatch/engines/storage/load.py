@@ -13,7 +13,7 @@ from cliffwatch.model.document import Strict
 _KIBIBYTE = 1024
 _MEBIBYTE = 1024**2
 _TEBIBYTE = 1024**4
-#: Identity and checksum, which every record begins with.
+#: Length of the identity and checksum that every record begins with.
 RECORD_HEADER_BYTES = 32
 
 
@@ -25,14 +25,14 @@ class RecordSize(Strict):
 
 
 class RateStep(Strict):
-    """From `after` the load's start on, the rate is `ratio` times the load's own; 0 is a pause."""
+    """Change of the rate: from `after` the load's start on, it is `ratio` times the initial rate; 0 is a pause."""
 
     after: Annotated[Duration, Field(gt=0)]
     ratio: Annotated[float, Field(ge=0, le=1000)]
 
 
 class StorageLoad(Strict):
-    """What is appended, how fast, how long it is kept, and who reads it."""
+    """Load of the storage engine: records, rate, retention and readers."""
 
     style: str
     style_changes: StyleChanges = StyleChanges()
@@ -108,7 +108,7 @@ class StorageLoad(Strict):
 
     @property
     def effective_style(self) -> Style:
-        """The style with its changes; no more threads than logs, unless that many were asked for."""
+        """The style with its changes; no more threads than logs, unless `style_changes` sets the threads."""
         style = self.style_changes.over(STYLES[self.style])
         return replace(style, threads=self.logs) if self._has_threads_to_spare(style) else style
 
@@ -117,22 +117,22 @@ class StorageLoad(Strict):
 
     @property
     def logs(self) -> int:
-        """Active segments: one for each partition, or one for all."""
+        """Number of logs, each with an active segment: one for each partition, or one for all."""
         return 1 if self.style_changes.over(STYLES[self.style]).layout == "shared" else self.partitions
 
     @property
     def least_retention_bytes(self) -> int:
-        """Each log needs a full segment beside its active one."""
+        """Smallest retention in bytes: each log needs a full segment beside its active one."""
         return 2 * self.effective_style.segment_size * self.logs
 
     @property
     def segments_phrase(self) -> str:
-        """What takes the least retention, in words."""
+        """The segments that the smallest retention holds, in words."""
         return f"{self.logs} logs of two segments of {format_size(self.effective_style.segment_size)}"
 
     @property
     def sizes(self) -> tuple[tuple[int, float], ...]:
-        """The distribution of record sizes, in bytes with their weights; one where they are equal."""
+        """Distribution of record sizes: pairs of bytes and weight; a single pair if all records have one size."""
         return tuple((each.size, each.weight) for each in self.record_sizes) or ((self.record_size or _KIBIBYTE, 1.0),)
 
     @property
@@ -141,19 +141,19 @@ class StorageLoad(Strict):
 
     @property
     def batch_bytes(self) -> int:
-        """The longest batch."""
+        """Size of the longest batch, in bytes."""
         return max(size for size, _ in self.sizes) * self.batch_records
 
     @property
     def bytes_per_second(self) -> float:
-        """At the rate that the load begins with."""
+        """Initial rate of the load, in bytes per second."""
         if self.rate is not None:
             return float(self.rate)
         assert self.records_per_second is not None, "validated above"
         return self.records_per_second * self.mean_record_bytes
 
     def bytes_within(self, seconds: float) -> float:
-        """What is due to be appended in the first `seconds` of the load."""
+        """Bytes that are due to be appended in the first `seconds` of the load."""
         bounds = [0.0, *(step.after for step in self.rate_steps), seconds]
         ratios = [1.0, *(step.ratio for step in self.rate_steps)]
         spans = (min(end, seconds) - min(begin, seconds) for begin, end in pairwise(bounds))

@@ -1,6 +1,6 @@
-"""How a broker writes, as a set of parameters, and the sets of three brokers.
+"""Styles: how a broker writes, as a set of parameters; with the styles of three brokers.
 
-docs/engines/storage.md says for each value which of the broker's settings it is and where that is documented.
+docs/engines/storage.md lists for each value the broker's setting, and where that is documented.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ _GIBIBYTE = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Sizes in bytes, times in seconds. See StyleChanges for what each means."""
+    """Parameters of one style; sizes in bytes, times in seconds. docs/engines/storage.md says what each means."""
 
     layout: Literal["partitioned", "shared"]
     direct: bool
@@ -46,7 +46,7 @@ class Style:
 
 
 class StyleChanges(Strict):
-    """Parameters of a style that are to be others: what makes a fourth style out of one of the three."""
+    """Parameters that replace those of one of the three styles, which makes a fourth style."""
 
     layout: Literal["partitioned", "shared"] | None = None
     direct: bool | None = None
@@ -73,7 +73,7 @@ class StyleChanges(Strict):
     checkpoint_interval: Annotated[Duration, Field(ge=0.1, le=3600)] | None = None
 
     def over(self, style: Style) -> Style:
-        """`style` with what is given here in place of its own."""
+        """`style` with the parameters that are given here in place of its own."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         return replace(style, **{name: value for name, value in given.items() if value is not None})
 

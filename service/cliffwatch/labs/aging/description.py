@@ -28,10 +28,10 @@ class FileSystem(StrEnum):
 class Description:
     """Description of an aging drive, as requested when it was made.
 
-    `unpartitioned` is the share at the end of the disk that the file system leaves alone, `formatted` whether the file
-    system has been made. `keeper` is the process that the drive is for: when that has gone, the drive is orphaned.
-    None: the drive stays until it is detached. `is_kept`: the drive was whole before `keeper` began to attach it
-    again, so that it is detached, and never removed, when that process has gone.
+    `unpartitioned` is the share at the end of the disk that the file system does not use, `formatted` whether the file
+    system has been made. `keeper` is the process that needs the drive: when that process ends, the drive is orphaned.
+    Without a keeper (None) the drive stays until it is detached. `is_kept`: the drive was complete before `keeper`
+    began to attach it again, so when `keeper` ends, the drive is detached and never removed.
     """
 
     serial: str
@@ -61,7 +61,7 @@ class _Stored(Strict):
     unpartitioned: Annotated[float, Field(ge=0, le=UNPARTITIONED_MAXIMUM)]
     formatted: StrictBool
     keeper: _Keeper | None
-    #: Descriptions that are older have none.
+    #: Missing in older descriptions.
     is_kept: StrictBool = False
 
 

@@ -1,11 +1,11 @@
 """Directory of an aging drive: `drives/<name>/` in the state directory, which holds everything of the drive.
 
-drive.json      what was asked for: serial, file system, mount options, and for whom the drive is kept
+drive.json      requested settings: serial, file system, mount options, and the process that the drive is kept for
 profile.yaml    the modelled drive, as `cliffwatch-drive mount --profile` reads it
-content         the sparse file behind it; content.state is the age of the flash
+content         the sparse file with the drive's data; content.state is the age of the flash
 flash/          where the drive's file is served
 files/          where its file system is mounted
-ready.json      what the serving process said when it was ready; output.log what it said besides
+ready.json      output of the serving process when it became ready; output.log has its other output
 alive           locked by the serving process for as long as it lives
 turn            locked by the process that attaches or detaches
 """
@@ -85,10 +85,10 @@ class DriveDirectory:
         return self.description.exists()
 
     def why_foreign(self) -> str | None:
-        """Reason to make or remove nothing here: the directory was not made by attaching a drive; None where it may be.
+        """Reason why this is not a drive's directory, so that nothing may be made or removed in it; None if it may be.
 
-        Attaching begins by making the file `turn`, so that a directory without it and without a description is not a
-        drive's, unless it is empty. None also while there is nothing.
+        Attaching a drive first makes the file `turn`, so a directory without `turn` and without a description belongs
+        to no drive, unless it is empty. None also if the directory does not exist.
         """
         try:
             mode = self.directory.lstat().st_mode
@@ -111,7 +111,7 @@ class DriveDirectory:
             raise Problem(Code.DRIVE_INVALID, detail)
 
     def holds_data(self) -> bool:
-        """Whether anything was ever written to the drive, as far as the file system of its content says so."""
+        """Whether anything was ever written to the drive, as far as its content file has data and not only holes."""
         with self.content.open("rb") as content:
             try:
                 os.lseek(content.fileno(), 0, os.SEEK_DATA)
@@ -122,15 +122,15 @@ class DriveDirectory:
         return True
 
     def make(self, description: Description, profile_yaml: str, content_directory: Path | None) -> None:
-        """Write down what the drive is to be; a drive begins to exist when this returns.
+        """Make the drive's directories, profile and description; the drive exists when this returns.
 
-        Its content goes into `content_directory` where one is given.
+        Its content goes into `content_directory` if that is given.
         """
         for directory in (self.flash, self.files):
             directory.mkdir(parents=True, exist_ok=True)
         write_durably(self.profile, profile_yaml)
         if self.content.is_symlink():
-            # To nothing: the process that made it was killed before the drive began to exist.
+            # A dangling link: the process that made it was killed before the drive existed.
             self.content.unlink()
         if content_directory is not None:
             self.content.symlink_to(content_directory / f"cliffwatch-drive-{description.serial}")
@@ -169,14 +169,14 @@ class DriveDirectory:
 
     def lock_for_serving(self) -> int:
         """A descriptor that holds the serving process's lock, for that process to inherit."""
-        # Others hold it for the moment in which they look.
+        # Waits, since `is_served` of another process holds this lock for an instant.
         return locks.hold(self.directory / "alive")
 
     @contextmanager
     def exclusive_change(self) -> Iterator[None]:
-        """While the block lasts, no other process attaches or detaches the drive.
+        """Lock the drive against attaching and detaching by other processes, until the block ends.
 
-        Raises Problem(conflict) when one does, or when something else than a drive has its place.
+        Raises Problem(conflict) when another process holds the lock, or when the directory is not a drive's.
         """
         if foreign := self.why_foreign():
             raise Problem(Code.CONFLICT, f"{foreign}; use another name, or move it away")
@@ -197,7 +197,7 @@ def drives_directory(state_directory: Path) -> Path:
 
 
 def place_of(state_directory: Path, name: str) -> DriveDirectory:
-    """Directory of the drive with this name. Raises Problem(drive_invalid) for what cannot be a name."""
+    """Directory of the drive with this name. Raises Problem(drive_invalid) for an invalid name."""
     if not _NAME.fullmatch(name):
         detail = f"{name!r} cannot be a drive's name; use up to 40 of a-z, 0-9 and -, beginning with a letter or digit"
         raise Problem(Code.DRIVE_INVALID, detail)
@@ -205,13 +205,13 @@ def place_of(state_directory: Path, name: str) -> DriveDirectory:
 
 
 def places(state_directory: Path) -> list[DriveDirectory]:
-    """Directories of all drives that were made, or begun, by name."""
+    """Directories of all drives, complete or only begun, sorted by name."""
     found = [DriveDirectory(entry) for entry in _entries(state_directory) if _NAME.fullmatch(entry.name)]
     return [place for place in found if place.why_foreign() is None]
 
 
 def foreign_entries(state_directory: Path) -> list[str]:
-    """Entries among the drives' directories that are no drive, each with the reason."""
+    """Entries of the directory `drives` that are not drives, each as a sentence with the reason."""
     own = {place.directory for place in places(state_directory)}
     others = [entry for entry in _entries(state_directory) if entry not in own]
     return [DriveDirectory(entry).why_foreign() or f"{entry} is not a drive's directory" for entry in others]
@@ -223,7 +223,7 @@ def _entries(state_directory: Path) -> list[Path]:
 
 
 def check_unpartitioned(share: float) -> float:
-    """The share itself. Raises Problem(drive_invalid) when it leaves nothing to write to."""
+    """Return `share` unchanged. Raises Problem(drive_invalid) unless it is from 0 to UNPARTITIONED_MAXIMUM."""
     if not 0.0 <= share <= UNPARTITIONED_MAXIMUM:
         detail = f"--unpartitioned: {share:g} is not a share of the drive; give 0 to {UNPARTITIONED_MAXIMUM:g}"
         raise Problem(Code.DRIVE_INVALID, detail)

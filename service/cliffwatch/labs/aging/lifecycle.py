@@ -50,7 +50,7 @@ _FUSE = Path("/dev/fuse")
 class AttachRequest:
     """Request for a new drive: settings of `cliffwatch-drive mount` by name, file system, unpartitioned share.
 
-    `content_directory` is where its content is to be, if not with the rest of the drive.
+    `content_directory` is where the drive's content goes, if not into the drive's own directory.
     """
 
     settings: Mapping[str, Any]
@@ -62,7 +62,7 @@ class AttachRequest:
 
 @dataclass(frozen=True, slots=True)
 class AgingDrive:
-    """An aging drive as the machine has it now.
+    """Current state of an aging drive on this machine.
 
     `device` is None while it is not attached as a disk, `mount_point` while no file system of it is mounted, `url`
     while it is not served.
@@ -90,11 +90,11 @@ def attach(
     order: AttachRequest | None = None,
     keeper: ProcessIdentity | None = None,
 ) -> AgingDrive:
-    """Attach a drive as a disk and mount its file system; with `order` it is made first, without it must be there.
+    """Attach a drive as a disk and mount its file system; with `order` it is made first, without `order` it must exist.
 
-    A drive that is attached already is given as it is. While this goes on, and afterwards where there is a `keeper`,
-    the drive counts as orphaned as soon as that process has gone. Raises Problem; what was not there before is gone
-    then.
+    A drive that is already attached is returned unchanged. During the call, the drive is orphaned if the calling
+    process ends; after the call, if `keeper` is given and ends. On failure the drive is detached again, a new one is
+    removed, and Problem is raised.
     """
     place = place_of(state_directory, name)
     program = require_program(DRIVE, state_directory)
@@ -127,10 +127,10 @@ def attach(
 
 
 def detach(state_directory: Path, name: str, clock: Clock, *, delete: bool = False) -> list[str]:
-    """Unmount, detach and stop serving a drive, in that order; with `delete` its content goes too.
+    """Unmount, detach and stop serving a drive, in that order; `delete` also removes its content.
 
-    Gives a sentence for what is left in its directory. Raises Problem(conflict) that says who uses it, and everything
-    below that stays as it is; Problem(not_found); Problem(drive_invalid) where its content is another user's.
+    Returns a sentence on what is left in its directory. Raises Problem(conflict) that names the users of a layer, and
+    leaves the layers below as they are; Problem(not_found); Problem(drive_invalid) if its content is another user's.
     """
     place = place_of(state_directory, name)
     if not place.directory.exists() or place.why_foreign():
@@ -146,18 +146,18 @@ def detach(state_directory: Path, name: str, clock: Clock, *, delete: bool = Fal
 
 
 def clean(state_directory: Path, clock: Clock) -> list[str]:
-    """Take down what killed processes left; gives a sentence for each thing. Living drives that are wanted stay.
+    """Take down drives that killed processes left behind; returns a sentence for each. Drives in use stay.
 
-    Of this state directory: drives whose serving process, or whose keeper, has gone, and those that were taken down by
-    half. Of others: drives whose serving process has gone. What is no drive is left, and named. Raises Problem that
-    says what of a drive could not be taken down, and why, after all the others were.
+    In this state directory: drives whose serving process or keeper has ended, and drives that were only partly taken
+    down. In other state directories: drives whose serving process has ended. Entries that are not drives stay and are
+    listed. Raises Problem that names what could not be taken down, and why, after all other drives are processed.
     """
     program = require_program(DRIVE, state_directory)
     _require_privilege()
     said, failed = [], []
     for place in places(state_directory):
         if place.is_changing():
-            # Another command works on it, and undoes what does not succeed.
+            # Another command is attaching or detaching it, and undoes its own failures.
             continue
         try:
             said += _clean_up(place, clock)
@@ -174,7 +174,7 @@ def clean(state_directory: Path, clock: Clock) -> list[str]:
 
 
 def _clean_up(place: DriveDirectory, clock: Clock) -> list[str]:
-    """Take down one drive if it is orphaned; one that is of use to no process but its keeper is removed."""
+    """Take down one drive if it is orphaned or unfinished; remove it if unfinished or if only its keeper needed it."""
     with place.exclusive_change():
         if not place.exists():
             _take_down(place, clock, keep_content=True)
@@ -196,14 +196,14 @@ def aging_drives(state_directory: Path) -> list[AgingDrive]:
     """The drives of a state directory, attached or not, by name."""
     found = []
     for place in places(state_directory):
-        # One that is being made, or whose description is damaged, hides no other.
+        # A drive that is being made, or whose description is damaged, must not hide the others.
         with suppress(Problem):
             found.append(look(place))
     return found
 
 
 def unreadable_drives(state_directory: Path) -> list[Problem]:
-    """Faults of drives whose description is damaged, which are not among the others."""
+    """Problems of drives whose description is damaged, which `aging_drives` leaves out."""
     problems = []
     for place in places(state_directory):
         try:
@@ -269,8 +269,8 @@ def _bring_up(place: DriveDirectory, description: Description, program: Path, cl
 
 
 def _has_file_system(place: DriveDirectory, device: LoopDevice, description: Description) -> bool:
-    """Whether the file system is there although it was not written down: the process was killed just then, or a user
-    changed the description. Raises Problem(drive_invalid) where anything else is there, which nothing may overwrite."""
+    """Whether the drive has its file system although the description does not say so: the process was killed before it
+    wrote that, or a user edited it. Raises Problem(drive_invalid) if the drive holds anything else, which must stay."""
     try:
         found = [signature.kind for signature in read_signatures(device.node)]
     except SignaturesUnreadable as error:
@@ -287,9 +287,9 @@ def _has_file_system(place: DriveDirectory, device: LoopDevice, description: Des
 
 
 def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
-    """Unmount and detach everything of the drive, from the top. What lies on a dead process is detached even in use."""
+    """Unmount, detach and stop serving a drive, from the top; lazily, even in use, if its serving process is dead."""
     is_dead = not place.is_served()
-    # What asks it for anything waits for as long as it is stopped: nothing here may.
+    # Every access to the drive hangs while its serving process is stopped (SIGSTOP), and nothing here may hang.
     require_running(place)
     devices = loop_devices(place)
     _require_no_mounts_over(place, devices)
@@ -304,7 +304,7 @@ def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> No
 
 
 def _require_no_mounts_over(place: DriveDirectory, devices: list[LoopDevice]) -> None:
-    """Raises Problem(conflict) where something else is mounted over the drive's own mounts, or in them."""
+    """Check that nothing else is mounted over the drive's own mounts, or in them. Raises Problem(conflict)."""
     if mounts := mounts_over(place, devices):
         found = ", ".join(f"{each.source} ({each.file_system}) at {each.mount_point}" for each in mounts)
         detail = f"mounted over the drive {place.name}, and not part of it: {found}"
@@ -312,7 +312,7 @@ def _require_no_mounts_over(place: DriveDirectory, devices: list[LoopDevice]) ->
 
 
 def _require_no_second_mounts(place: DriveDirectory, devices: list[LoopDevice]) -> None:
-    """Raises Problem(conflict) where a user mounted the drive's file system, or a directory of it, elsewhere too."""
+    """Check that the drive's file system, or a directory of it, is not mounted elsewhere. Raises Problem(conflict)."""
     mounts = [each for each in read_mounts() if each.major_minor in {device.major_minor for device in devices}]
     if second := [each for each in mounts if each.mount_point != place.files]:
         points = ", ".join(str(each.mount_point) for each in second)
@@ -321,7 +321,8 @@ def _require_no_second_mounts(place: DriveDirectory, devices: list[LoopDevice]) 
 
 
 def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice], clock: Clock) -> None:
-    """Check for mounts elsewhere before detaching: with one, the drive would be detached only in part."""
+    """Check that no other mount namespace has the drive mounted: it would be detached only in part. Raises
+    Problem(conflict)."""
     found: list[str] = []
 
     def is_free() -> bool:
@@ -346,7 +347,8 @@ def _is_orphaned(place: DriveDirectory, description: Description) -> bool:
 
 
 def _clean_others(program: Path) -> list[str]:
-    """What `cliffwatch-drive clean` removes: drives of any state directory whose process was killed."""
+    """Run `cliffwatch-drive clean`, which removes drives of any state directory whose process was killed; returns a
+    sentence for each path."""
     done = subprocess.run([str(program), "clean"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Problem(Code.DRIVE_UNAVAILABLE, done.stderr.strip().removeprefix("cliffwatch-drive: "))

@@ -27,9 +27,9 @@ _SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class LoopDevice:
-    """A loop device over a drive's file, and where it is mounted, the newest mount first.
+    """A loop device over a drive's file, and its mount points, the newest first.
 
-    `is_detaching`: it was detached while in use, and goes with its last user.
+    `is_detaching`: it was detached while in use, and disappears when its last user closes it.
     """
 
     name: str
@@ -62,20 +62,20 @@ def loop_devices(place: DriveDirectory) -> list[LoopDevice]:
 
 
 def flash_numbers(place: DriveDirectory) -> set[str]:
-    """The numbers (major:minor) of the mounts of the drive's file, by a serving process that lives or has died."""
+    """Device numbers (major:minor) of the FUSE mounts of the drive's file, by living and by dead serving processes."""
     return {mount.major_minor for mount in read_mounts() if _is_flash(mount, place)}
 
 
 def mounts_over(place: DriveDirectory, devices: Iterable[LoopDevice]) -> list[Mount]:
-    """Mounts of anything else on top of the drive's own, below them, or over a directory above, so that their paths
-    lead elsewhere: unmounting by path would take these away."""
+    """Other mounts on top of the drive's mounts, inside them, or over a parent directory, so that the drive's paths
+    lead into them: unmounting by path would unmount these instead."""
     mounts = {mount.mount_id: mount for mount in read_mounts()}
     numbers = {device.major_minor for device in devices}
     own = {each.mount_id for each in mounts.values() if each.major_minor in numbers or _is_flash(each, place)}
 
     def is_over(mount: Mount | None) -> bool:
         while mount is not None and mount.parent_id not in own:
-            # The root's parent is itself, or is not seen.
+            # The parent of the root mount is itself, or is not listed.
             mount = mounts.get(mount.parent_id) if mount.parent_id != mount.mount_id else None
         return mount is not None
 
@@ -89,12 +89,12 @@ def mounts_below(directory: Path) -> list[Mount]:
 
 
 def unmount_command(mounts: list[Mount]) -> str:
-    """Shell command that unmounts them, the newest first."""
+    """Shell command that unmounts `mounts`, the newest first."""
     return " && ".join(f"umount {_quoted(mount.mount_point)}" for mount in reversed(mounts))
 
 
 def _quoted(path: Path) -> str:
-    """Path quoted for a shell; bytes that are no text as numbers, which bash, zsh and ksh take."""
+    """Path quoted for a shell; if it is not UTF-8, in $'…' with hexadecimal escapes, which bash, zsh and ksh accept."""
     try:
         return shlex.quote(os.fsencode(path).decode())
     except UnicodeDecodeError:
@@ -113,7 +113,7 @@ def _is_flash(mount: Mount, place: DriveDirectory) -> bool:
 
 
 def attach_loop(file: Path) -> str:
-    """The kernel name of a free loop device, over `file` with direct I/O. Raises Problem(drive_unavailable)."""
+    """Attach a free loop device to `file`, with direct I/O; returns its name. Raises Problem(drive_unavailable)."""
     remedy = (
         "detach one that is not needed (`losetup --list` shows them); a container needs /dev/loop-control and nodes"
     )
@@ -124,7 +124,7 @@ def attach_loop(file: Path) -> str:
 
 
 def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
-    """Detach it, and wait until it is; `lazily`, one that is open goes away with its last user.
+    """Detach a loop device and wait until it is gone; `lazily` does not wait: an open one goes with its last user.
 
     Raises Problem(conflict) when it stays open.
     """
@@ -133,18 +133,18 @@ def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
         remedy = "see the end of the kernel's log (dmesg)"
         run_program(["losetup", "--detach", str(device.node)], f"{device.node} cannot be detached", remedy)
     except Problem:
-        # One that was detached in use goes by itself when its last mount does.
+        # A device that was detached while in use disappears by itself with its last mount.
         if attached.exists():
             raise
-    # The kernel detaches an open one when the last of its users closes it.
+    # The kernel detaches an open device when its last user closes it.
     if not lazily and not wait_until(lambda: not attached.exists(), clock, BUSY_PATIENCE_SECONDS):
         raise Problem(Code.CONFLICT, f"{device.node} is still in use; {users_of_device(device.node).remedy()}")
 
 
 def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice | None = None) -> None:
-    """Unmount the drive's file, or its file system where its `device` is given; `lazily` even what is in use.
+    """Unmount the drive's file, or with `device` the file system on that device; `lazily` even while in use.
 
-    Raises Problem(conflict) that says who uses it, or what else the path leads to.
+    Raises Problem(conflict) that names the users, or another mount that the path leads to.
     """
     if lazily:
         _require_own(directory, device)
@@ -176,10 +176,10 @@ def _require_own(directory: Path, device: LoopDevice | None) -> None:
 
 
 def make_file_system(node: Path, size_bytes: int, description: Description) -> None:
-    """Make the file system that the description asks for on all but its unpartitioned share. Nothing is discarded."""
+    """Make the described file system on all but the unpartitioned share of the disk, without discards (TRIM)."""
     used_bytes = int(size_bytes * (1.0 - description.unpartitioned)) // 4096 * 4096
     programs = {
-        # Nothing is left for later, when it would be counted as load.
+        # No lazy initialisation: its writes would come later and be counted as load.
         FileSystem.EXT4: [
             *("mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096"),
             *("-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", str(node), f"{used_bytes // 1024}k"),
@@ -197,7 +197,7 @@ def mount(node: Path, directory: Path, description: Description) -> None:
 
 
 def run_program(command: list[str], what: str, remedy: str) -> str:
-    """Output of a program of the system. Raises Problem(drive_unavailable): `what`, its message, `remedy`."""
+    """Run a system program and return its output. Raises Problem(drive_unavailable): `what`, its message, `remedy`."""
     done = _run(command)
     if done.returncode:
         said = last_line(done.stderr).rstrip(".") or f"{command[0]} ended with status {done.returncode}"

@@ -1,4 +1,4 @@
-"""Remove an aging drive's files: only those that attaching made, by name; no link is followed but the content's."""
+"""Remove an aging drive's files: only those that attaching made, by name; the only link followed is the content's."""
 
 import os
 import re
@@ -10,18 +10,18 @@ from cliffwatch.labs.aging.directories import DriveDirectory
 from cliffwatch.labs.aging.machine import mounts_below, unmount_command
 from cliffwatch.machine.backing import FileIdentity, read_loops
 
-#: The files of a drive besides its content, the last ones last: without a description it is not known whose they are.
+#: Files of a drive besides its content. The description and `turn` go last: they mark the directory as a drive's.
 _FILES = ("content.state", "content.state-new", "ready.json", "output.log", "output.old", "alive", "profile.yaml")
 _DESCRIPTION, _TURN = "drive.json", "turn"
-#: What a process that was killed while it replaced a file leaves of the new one.
+#: Temporary files of a process that was killed while it replaced a file.
 _UNFINISHED = re.compile(r"\.(?:drive\.json|profile\.yaml)\.\d+")
 
 
 def remove(place: DriveDirectory) -> list[str]:
-    """Remove a drive that is taken down; gives a sentence for what is left in its directory, and why.
+    """Remove the files of a drive that is taken down; returns a sentence on what is left in its directory, and why.
 
-    Raises Problem: conflict where something is mounted in the directory, drive_invalid where the content is a link to
-    what the drive did not make. Nothing is removed then.
+    Raises Problem, and then removes nothing: conflict if something is mounted in the directory or a loop device is
+    attached to the content, drive_invalid if the content is a link to a file that the drive did not make.
     """
     if mounts := mounts_below(place.directory):
         points = ", ".join(str(mount.mount_point) for mount in mounts)
@@ -33,7 +33,7 @@ def remove(place: DriveDirectory) -> list[str]:
     for name in (*unfinished, *_FILES, _DESCRIPTION, _TURN):
         _unlink_file(place.directory / name)
     for directory in (place.files, place.flash, place.directory):
-        # Not a tree: what is still in there was not made by attaching the drive.
+        # Not recursively: files that are still in there were not made by attaching the drive.
         if not directory.is_symlink() and directory.is_dir() and not any(directory.iterdir()):
             directory.rmdir()
     if not place.directory.exists():
@@ -43,10 +43,11 @@ def remove(place: DriveDirectory) -> list[str]:
 
 
 def check_content(place: DriveDirectory) -> None:
-    """Raises Problem(drive_invalid) where the content is a link to a file that the drive did not make, and
-    Problem(conflict) where a loop device lies on it: its blocks would be written under two names.
+    """Check that the content is the drive's own file, and that no loop device is attached to it.
 
-    A drill has its content in /dev/shm. That is empty after a reboot, and another user can put anything under the name.
+    Raises Problem(drive_invalid) if it is a link to a file that the drive did not make, and Problem(conflict) if a loop
+    device is attached: its blocks would be written under two names. A drill has its content in /dev/shm, which is empty
+    after a reboot, so another user can create a file of that name.
     """
     target = _content_link(place)
     if target is not None and (reason := _why_foreign_file(target)):
@@ -67,8 +68,8 @@ def _content_link(place: DriveDirectory) -> Path | None:
 
 
 def _why_foreign_file(path: Path) -> str | None:
-    """Why a file is not one that a drive of this user made; None also where there is none. Links are not followed, but
-    those of this user and of root on the way to it, where a directory is moved so."""
+    """Reason why no drive of this user made the file; None if one may have, or if there is no file. The file may not be
+    a link; on the path to it, only links of this user and of root are followed, with which directories are moved."""
     for part in reversed(path.parents):
         if part.is_symlink() and part.lstat().st_uid not in (0, os.geteuid()):
             return f"is reached through {part}, a symbolic link of the user {part.lstat().st_uid}"
@@ -94,13 +95,13 @@ def _remove_content(place: DriveDirectory) -> None:
     if target is None:
         _unlink_file(place.content)
         return
-    # Unlinking follows no link. What is this user's can be replaced only by this user where a directory is sticky.
+    # Unlinking follows no link, and in a sticky directory only this user can replace this user's file.
     target.unlink(missing_ok=True)
     place.content.unlink()
 
 
 def _unlink_file(path: Path) -> None:
-    """Remove a regular file; anything else of its name stays."""
+    """Remove a regular file; anything else with this name stays."""
     try:
         if stat.S_ISREG(path.lstat().st_mode):
             path.unlink()

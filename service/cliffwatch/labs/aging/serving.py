@@ -18,17 +18,17 @@ from cliffwatch.machine.sysfs import PROC, read_text
 from cliffwatch.model.settings import environment_of_children
 
 READY_PATIENCE_SECONDS = 60.0
-#: An orderly end makes the content durable, which may be as much as the whole drive.
+#: Before an orderly exit the process makes the content durable, which may be as much as the whole drive.
 END_PATIENCE_SECONDS = 600.0
 _KILL_PATIENCE_SECONDS = 30.0
 NICENESS = -15
-#: The program's own status for what it was given; others are the system's doing.
+#: Exit status of the program for invalid input; other statuses are failures of the system.
 _BAD_INPUT = 2
 
 
 def serve(place: DriveDirectory, description: Description, program: Path, clock: Clock) -> None:
     """Start the process that serves the drive's file. Raises Problem with its message, after cleaning up."""
-    # What is said of a failure must be of this attempt.
+    # An error message must come from this attempt.
     for path in (place.ready, place.log):
         path.unlink(missing_ok=True)
     lock = place.lock_for_serving()
@@ -47,7 +47,7 @@ def serve(place: DriveDirectory, description: Description, program: Path, clock:
     status = process.wait()
     if flash_numbers(place):
         unmount(place.flash, clock, lazily=True)
-    # The drive's copy of its profile is removed with it; the user knows the settings by another name.
+    # The path of the drive's copy of the profile is cut: the copy is removed, and the user knows another file.
     said = last_line_of(place.log).removeprefix(f"{DRIVE}: ").removeprefix(f"{place.profile}: ")
     if said.startswith("--backing: "):
         said = f"its content: {said.removeprefix('--backing: ')}"
@@ -57,7 +57,7 @@ def serve(place: DriveDirectory, description: Description, program: Path, clock:
 
 def _start(place: DriveDirectory, description: Description, program: Path, lock: int) -> "subprocess.Popen[bytes]":
     command = [
-        # A drive has processors of its own; this one must not be late because the machine is busy.
+        # A real drive has its own processors, so the modelled one must not be late because the machine is busy.
         *("nice", "-n", str(NICENESS), str(program), "mount", "--profile", str(place.profile)),
         *("--directory", str(place.flash), "--backing", str(place.content), "--state", str(place.age)),
         *(f"--serial={description.serial}", "--listen", "127.0.0.1:0"),
@@ -70,7 +70,7 @@ def _start(place: DriveDirectory, description: Description, program: Path, lock:
 
 
 def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
-    """End the serving process and unmount what it served. No loop device may be attached any more.
+    """End the serving process and unmount the drive's file. All loop devices must be detached before.
 
     With `keep_content` content and age are made durable, which takes as long as the disk below needs. Raises
     Problem(conflict) when the file is still in use.
@@ -82,7 +82,7 @@ def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
         is_alive = False
     numbers = flash_numbers(place)
     if numbers:
-        # An unmount ends the process in its orderly way.
+        # Unmounting makes the process exit in an orderly way.
         unmount(place.flash, clock, lazily=not is_alive)
     elif is_alive:
         _signal(place, signal.SIGTERM)
@@ -94,7 +94,7 @@ def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
         return not place.is_served() or bool(elsewhere)
 
     if not wait_until(lambda: not place.is_served(), clock, BUSY_PATIENCE_SECONDS):
-        # It serves for as long as a copy of its mount is there; what is left then is to make the content durable.
+        # It serves as long as a copy of its mount exists in any namespace; after that it makes the content durable.
         wait_until(is_settled, clock, END_PATIENCE_SECONDS)
     if place.is_served() and elsewhere:
         detail = f"the drive {place.name} is still mounted at {', '.join(elsewhere)}; end that, then detach again"

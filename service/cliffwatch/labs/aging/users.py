@@ -8,7 +8,7 @@ from pathlib import Path
 from cliffwatch.machine.mounts import foreign_mounts
 from cliffwatch.machine.sysfs import PROC, SYS, device_number, number_of, read_text
 
-#: How a run's worker is started; the second by versions before parts, whose workers may still be there.
+#: Arguments that start a run's worker; the second form is of versions before parts, whose workers may still run.
 _WORKERS = (["-m", "cliffwatch.coordinator"], ["-m", "cliffwatch.worker"])
 
 
@@ -20,7 +20,7 @@ class Users:
     others: tuple[str, ...]
 
     def remedy(self) -> str:
-        """Remedy that ends the use, for the end of a sentence."""
+        """How to end the use of the drive, as the end of an error message."""
         others = ", ".join(self.others) or ("" if self.runs else "whatever uses it")
         runs = [f"run {run} works on it; stop it with: cliffwatch run stop {run}" for run in self.runs]
         return "; ".join([*([f"end {others}, then detach again"] if others else []), *runs])
@@ -34,13 +34,13 @@ def users_of(path: Path) -> Users:
 
 
 def process_ids_of(path: Path) -> list[int]:
-    """Processes that have the very file `path` open."""
+    """Ids of the processes that have exactly the file `path` open."""
     return [int(process.name) for process in _processes() if path in _opened(process)]
 
 
 def users_of_device(node: Path) -> Users:
-    """What keeps a block device from being detached: processes that have it or a file on it open, in whichever mount
-    namespace, what is stacked on it, and mounts of it that this process does not see."""
+    """Users that keep a block device from being detached: processes that have it or a file on it open, in any mount
+    namespace, devices stacked on it, and mounts of it that this process does not see."""
     number = device_number(node)
     if number is None:
         return Users((), ())
@@ -55,7 +55,7 @@ def users_of_device(node: Path) -> Users:
 
 
 def processes_on(numbers: Iterable[str]) -> Users:
-    """Processes that have one of these block devices, or a file on one, open, in whichever mount namespace."""
+    """Processes that have one of these block devices (major:minor), or a file on it, open in any mount namespace."""
     wanted = set(numbers)
     return _users(process for process in _processes() if not wanted.isdisjoint(_devices(process)))
 
@@ -63,7 +63,7 @@ def processes_on(numbers: Iterable[str]) -> Users:
 def mounts_elsewhere(numbers: Collection[str]) -> list[str]:
     """Mounts of the file systems with these numbers (major:minor) that only processes of other namespaces see.
 
-    A namespace begins as a copy of all mounts, and what was unmounted here lives on there.
+    A new namespace starts as a copy of all mounts, so a mount that is unmounted here stays mounted there.
     """
     return [str(each) for each in foreign_mounts(PROC) if each.mount.major_minor in numbers]
 
@@ -90,13 +90,13 @@ def _users(processes: Iterable[Path]) -> Users:
 
 
 def _run_of(process: Path) -> str | None:
-    """The id of the run whose worker the process is, or was started by: a worker's last argument is its directory."""
+    """Id of the run whose worker is the process or its ancestor: a worker's last argument is the run's directory."""
     while True:
         try:
             arguments = (process / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
             parent = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
         except OSError:
-            # It ended.
+            # The process ended.
             return None
         if arguments[-3:-1] in _WORKERS:
             return Path(arguments[-1]).name
@@ -109,7 +109,7 @@ def _links(process: Path) -> list[Path]:
     try:
         return [process / "cwd", process / "root", *(process / "fd").iterdir()]
     except OSError:
-        # It ended, or is a kernel thread.
+        # The process ended, or is a kernel thread.
         return []
 
 
@@ -122,7 +122,7 @@ def _opened(process: Path) -> Iterator[Path]:
 
 
 def _devices(process: Path) -> Iterator[str]:
-    """The block devices that the process has open, and those that what it has open is on."""
+    """Numbers (major:minor) of the block devices that the process has open, or that its open files are on."""
     for link in _links(process):
         try:
             status = link.stat()

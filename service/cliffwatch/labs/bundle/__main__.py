@@ -1,8 +1,8 @@
 """`python -m cliffwatch.labs.bundle FILE RUNS_DIRECTORY NAME`: unpack a bundle into a directory of that name and make
 its report.
 
-A process of its own, so that what is in a bundle cannot grow the service. Prints one JSON line: the manifest without
-its files, or `{"problem": …}`.
+Runs as its own process, so that the content of a bundle cannot use up the service's memory. Prints one JSON line: the
+manifest without its files, or `{"problem": …}`.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The plain tar of a bundle (POSIX ustar), compressed with zstd, as a stream.
 
-It holds regular files and nothing else, so reading it needs none of what makes a general reader dangerous: links,
-devices, directories, sparse files and extended headers are all refused by their type.
+It holds only regular files. The types that make a general tar reader dangerous are refused: links, devices,
+directories, sparse files and extended headers.
 """
 
 import tarfile
@@ -22,7 +22,7 @@ class ArchiveWriter:
     """Tar writer: members one after the other; `close` ends the archive and leaves `output` open."""
 
     def __init__(self, output: BinaryIO, modified: int) -> None:
-        """`modified`: what every member says of its time, in seconds since the epoch."""
+        """`modified`: modification time of every member, in seconds since the epoch."""
         self._modified = modified
         self._stream: Any = pa.CompressedOutputStream(pa.PythonFile(_Unclosed(output), mode="w"), _CODEC)
 
@@ -45,13 +45,13 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """Tar reader: members in their order. Raises Problem(bundle_invalid) for what is no such archive."""
+    """Tar reader: members in archive order. Raises Problem(bundle_invalid) for any other format, or damage."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._stream: Any = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), _CODEC)
 
     def header(self) -> tuple[str, int]:
-        """Name and size of the next member, whose content has to be read before the one after it."""
+        """Name and size in bytes of the next member; read its `content` before the next header."""
         block = self._read(BLOCK_BYTES)
         if block == b"\0" * BLOCK_BYTES:
             raise invalid("archive", "it ends before the last file of its manifest")
@@ -93,7 +93,7 @@ class ArchiveReader:
             with memory_errors():
                 return bytes(self._stream.read(size_bytes))
         except MemoryError:
-            raise  # Not the file's damage.
+            raise  # The file is not damaged.
         except (OSError, pa.ArrowException) as error:
             raise invalid("archive", f"this is not compressed with zstd, or it is damaged: {error}") from error
 

@@ -1,7 +1,7 @@
 """Kernel limits on the process that opens a bundle: memory, CPU time and file size.
 
-Zstandard makes gigabytes of a few kilobytes, so what is small to send is not small to open. The process has no
-children, so a control group of its own would bound nothing that these limits do not; the service's own bounds both.
+Zstandard can expand a few kilobytes to gigabytes, so a small upload may be large when opened. The process has no
+children, so its own control group would limit no more than these limits do; the service's group limits both processes.
 """
 
 import resource
@@ -10,16 +10,16 @@ import signal
 from cliffwatch.base.memory_limit import limit_memory, lower
 from cliffwatch.base.units import format_duration, format_size
 
-#: On top of what the process needs to start. A bundle of 36 h takes some 200 MiB.
+#: Memory on top of what the process needs to start. A bundle of 36 h takes some 200 MiB.
 MEMORY_LIMIT_BYTES = 1024**3
 CPU_LIMIT_SECONDS = 600
 FILE_LIMIT_BYTES = 8 * 1024**3
 #: A run of 36 h has some 13,000 windows, and some hundred events, which the service reads whole.
 EVENTS_LIMIT = 50_000
 WINDOWS_LIMIT = 500_000
-#: A run has no more windows than were planned; so many more are accepted, whatever a worker recorded at its end.
+#: Windows that are accepted beyond the planned number, for those that a worker recorded at the end of the run.
 SPARE_WINDOWS = 16
-#: What a bundle may unpack to: so much in any case, and so many times its size. Journals shrink to a tenth.
+#: Limit of the unpacked size: a fixed allowance plus a multiple of the bundle's size. Journals shrink to a tenth.
 FREE_EXPANSION_BYTES = 64 * 1024**2
 EXPANSION_LIMIT = 200
 
@@ -37,7 +37,7 @@ def out_of_memory() -> str:
 
 
 def what_ended(status: int) -> str | None:
-    """Which limit ended the process that opened a bundle, by its exit status; None where it was none."""
+    """Limit or signal that ended the process that opened a bundle, by its exit status; None if no signal did."""
     if status == -signal.SIGXCPU:
         return f"opening it takes more than {format_duration(CPU_LIMIT_SECONDS)} of CPU time (RLIMIT_CPU)"
     if status == -signal.SIGXFSZ:

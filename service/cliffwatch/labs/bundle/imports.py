@@ -1,6 +1,6 @@
 """Import a bundle as a run of this service: unpack it aside, check it, and rename it into place in one step.
 
-Whatever ends the service or the process that unpacks, at any moment, leaves the run whole or not at all.
+If the service or the unpacking process is killed, at any moment, the run exists as a whole or not at all.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from cliffwatch.report.timestamps import timestamp
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 
-#: What is being imported begins so, and a start of the service removes it.
+#: Prefix of unfinished imports, which the service removes when it starts.
 PENDING_PREFIX = f"{UNFINISHED_PREFIX}import-"
 #: A bundle of 36 h takes some ten seconds.
 _PATIENCE_SECONDS = 1800.0
@@ -46,21 +46,21 @@ class ImportService:
         self._database = database
         self._clock = clock
         self._run_turns = run_turns or RunTurns()
-        #: One bundle is opened at a time, because each may take a gigabyte. Who waits here holds no thread.
+        #: One bundle is opened at a time, because each may take a gigabyte. A waiting request holds no thread.
         self.turns = asyncio.Lock()
 
     def sweep(self) -> None:
         """Remove unfinished imports of a service that was killed."""
         for path in self._runs_directory.glob(f"{PENDING_PREFIX}*"):
             if path.is_dir():
-                # Its process may still be at work; what that makes from now on is removed at the next start.
+                # Its process may still be running; files that it makes from now on are removed at the next start.
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
 
     @contextmanager
     def upload(self) -> Iterator[Path]:
-        """A name for a bundle that is being received, on the disk that its journal will be on; gone at the end."""
+        """Path of a temporary file for an upload, on the disk of the later journal; the file is removed at the end."""
         path = self._runs_directory / f"{PENDING_PREFIX}{secrets.token_hex(8)}.tar.zst"
         try:
             yield path
@@ -68,10 +68,10 @@ class ImportService:
             path.unlink(missing_ok=True)
 
     def take(self, bundle: Path, imported_by: str) -> str:
-        """Make a run of a bundle; gives its id.
+        """Import a bundle as a run; returns the run's id.
 
-        Raises Problem: bundle_invalid, conflict when there is a run of that id, space_insufficient; then nothing is
-        left of it.
+        Raises Problem, and then leaves no files: bundle_invalid, space_insufficient, or conflict when a run with that
+        id exists.
         """
         pending = self._runs_directory / f"{PENDING_PREFIX}{secrets.token_hex(8)}"
         try:
@@ -83,7 +83,7 @@ class ImportService:
         except OSError as error:
             raise disk_problem(self._runs_directory, error) from error
         finally:
-            # It has another name by now if it became a run.
+            # After a successful import the directory has its final name, and this removes nothing.
             shutil.rmtree(pending, ignore_errors=True)
         return run_id
 

@@ -1,4 +1,4 @@
-"""manifest.json, the first file of a bundle: who made it, of which run, and size and SHA-256 of every other file."""
+"""manifest.json, the first file of a bundle: Cliffwatch version, run, and size and SHA-256 of every other file."""
 
 import json
 import re
@@ -16,13 +16,13 @@ from cliffwatch.model.document import Name
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.telemetry import parts
 
-#: Grows with every change of what a bundle holds, since older versions then refuse it.
+#: Increased with every change of a bundle's content, so that older versions refuse it.
 FORMAT_VERSION = 1
 FORMAT = "cliffwatch-bundle"
 MANIFEST = "manifest.json"
 DASHBOARDS = "dashboards"
 
-#: What a bundle may hold of a journal. Logs and worker.json stay: they speak of the machine and not of the run.
+#: Journal files that a bundle may hold. Logs and worker.json are left out: they describe the machine, not the run.
 JOURNAL_FILES = (files.ORDER, files.WORKLOAD, files.FACTS, files.EVENTS, files.WINDOWS, files.LATENCY)
 REQUIRED_FILES = (files.ORDER, files.EVENTS)
 REPORT_FILES = (files.REPORT_JSON, files.REPORT_HTML)
@@ -44,7 +44,7 @@ class BundledFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """`files` stand in the archive in this order, below a directory of the run's name."""
+    """Manifest of a bundle. `files` are in archive order, below a directory named after the run."""
 
     format: Literal["cliffwatch-bundle"] = "cliffwatch-bundle"
     format_version: int = FORMAT_VERSION
@@ -62,7 +62,7 @@ class Manifest(BaseModel):
 
 
 def may_hold(path: str) -> bool:
-    """Whether a bundle may hold a file of this path: names of our own making, so none leads anywhere else."""
+    """Whether a bundle may hold a file with this path: only known names, so that no path leads out of the journal."""
     return (
         path in JOURNAL_FILES
         or path in REPORT_FILES
@@ -72,8 +72,8 @@ def may_hold(path: str) -> bool:
 
 
 def is_kept(path: str) -> bool:
-    """Whether a file is put into the journal that an import makes. Reports are made anew: a page that was imported is
-    not shown as this service's own."""
+    """Whether an import puts the file into the journal. Reports are built again, so that no imported page is shown as
+    this service's own."""
     return path in JOURNAL_FILES or PurePosixPath(path).parts[0] == parts.DIRECTORY
 
 

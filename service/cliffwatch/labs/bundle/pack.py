@@ -20,15 +20,15 @@ from cliffwatch.model.order import RunOrder
 from cliffwatch.model.run_state import RunState
 from cliffwatch.telemetry import parts
 
-#: Where the dashboards are that a Grafana elsewhere can be given.
+#: File name suffix of a bundle.
 ENDING = ".tar.zst"
 
 
 def pack(directory: Path, output: BinaryIO, dashboards: Path = DASHBOARDS_DIRECTORY) -> Manifest:
-    """Write the bundle of the run whose journal is in `directory`, and leave `output` open.
+    """Write the bundle of the run whose journal is in `directory` to `output`, which stays open; returns its manifest.
 
-    Raises Problem: wrong_state for a run that is not finished, journal_unreadable for one that does not say what it is
-    or is changed meanwhile.
+    Raises Problem: wrong_state for a run that is not finished, journal_unreadable if its order.json is invalid or a
+    file changes while it is packed.
     """
     run_id, status = _finished(directory)
     assert status.verdict is not None, "a finished run has one"
@@ -52,7 +52,7 @@ def pack(directory: Path, output: BinaryIO, dashboards: Path = DASHBOARDS_DIRECT
 
 
 def order_of(reader: JournalReader) -> RunOrder:
-    """Order of the run, whatever the directory is called. Raises Problem(journal_unreadable)."""
+    """Run request from a journal's order.json; the directory may have any name. Raises Problem(journal_unreadable)."""
     try:
         return RunOrder.model_validate(reader.document(files.ORDER))
     except ValidationError as error:
@@ -100,7 +100,7 @@ def _describe(name: str, path: Path) -> BundledFile:
 
 
 def _checked(path: Path, file: BundledFile) -> Iterator[bytes]:
-    """The file's content; raises ValueError when it is no longer what the manifest says."""
+    """Content of the file in chunks; raises ValueError when its SHA-256 is no longer that of the manifest."""
     digest = hashlib.sha256()
     for chunk in _chunks(path):
         digest.update(chunk)

@@ -20,7 +20,7 @@ router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 IMPORT_PATH = f"{API_PREFIX}/runs/import"
 MEDIA_TYPE = "application/zstd"
 UPLOAD_LIMIT_BYTES = 8 * 1024**3
-#: What is received between two writes, each of which leaves the other requests alone.
+#: Bytes that are received between two writes; a thread does each write, so it does not block other requests.
 _PIECE_BYTES = 1024 * 1024
 _BODY: dict[str, Any] = {
     "requestBody": {
@@ -70,7 +70,7 @@ def _take(services: Services, imports: ImportService, caller: Caller, path: Path
 
 
 async def _receive(request: Request, path: Path) -> None:
-    """Receive the body. Raises Problem(body_too_large), and Problem(space_insufficient) before the disk is full."""
+    """Write the request body to `path`. Raises Problem: body_too_large, space_insufficient before the disk is full."""
     pending = bytearray()
     received = 0
     with path.open("xb") as file:

@@ -1,7 +1,7 @@
 """Unpack an untrusted bundle as a journal: every file is checked before any is used, or nothing is imported.
 
-What is in a journal is trusted by the service: a run that is not finished is given a worker, which writes to its
-target, and worker.json names processes to kill. So only a finished run is taken, of the files that `manifest` lists.
+The service trusts its journals: it starts a worker for an unfinished run, which writes to the run's target, and kills
+processes that worker.json names. So only a finished run is accepted, and only the files that `manifest` allows.
 """
 
 import hashlib
@@ -38,16 +38,16 @@ from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.window import NAMES_LIMITS
 
-#: An import leaves so much of the disk free: journals of runs that go on are on it.
+#: Disk space that an import leaves free: journals of active runs are on the same disk.
 FREE_RESERVE_BYTES = 1024**3
 _WINDOWS = TypeAdapter(JournalWindow)
 
 
 def unpack(source: BinaryIO, directory: Path, accept: Callable[[Manifest], None] = lambda manifest: None) -> Manifest:
-    """Make the journal `directory`, which must not exist, of a bundle; durable when this returns.
+    """Unpack a bundle into a new journal `directory`, which must not exist; it is durable when this returns.
 
-    `accept` may refuse what the manifest says, before anything is written. Raises Problem (bundle_invalid,
-    space_insufficient, or what `accept` raises), and then what there is of the directory is to be thrown away.
+    `accept` may refuse the manifest by raising, before anything is written. Raises Problem (bundle_invalid,
+    space_insufficient, or what `accept` raises); the caller must then remove the directory, if it was made.
     """
     reader = ArchiveReader(source)
     name, size_bytes = reader.header()
@@ -99,7 +99,7 @@ def _require_expansion(source: BinaryIO, manifest: Manifest) -> None:
 
 
 def require_space(directory: Path, size_bytes: int) -> None:
-    """Check that writing this much leaves the reserve free. Raises Problem(space_insufficient)."""
+    """Check that writing `size_bytes` leaves the reserve free. Raises Problem(space_insufficient)."""
     free = shutil.disk_usage(directory).free
     if free < size_bytes + FREE_RESERVE_BYTES:
         raise Problem(
@@ -110,7 +110,7 @@ def require_space(directory: Path, size_bytes: int) -> None:
 
 
 def disk_problem(directory: Path, error: OSError) -> Problem:
-    """Problem for a disk that refuses writes: others may fill it after there was room."""
+    """Problem for a failed write: other processes may fill the disk after its space was checked."""
     if durable.is_full(error):
         return Problem(
             Code.SPACE_INSUFFICIENT,
@@ -122,7 +122,7 @@ def disk_problem(directory: Path, error: OSError) -> Problem:
 
 
 def _check(directory: Path, manifest: Manifest) -> None:
-    """Whether the service can show this run and never has to execute it."""
+    """Check that the service can show this run and never has to execute it. Raises Problem(bundle_invalid)."""
     reader = JournalReader(directory)
     for name in (files.ORDER, files.FACTS):
         _check_document(directory / name)
@@ -164,7 +164,7 @@ def _status(reader: JournalReader) -> RunStatus | None:
 
 
 def _check_document(path: Path) -> None:
-    """Check a document's values. Malformed JSON is left to its readers."""
+    """Check the values of a JSON document. Malformed JSON passes, since its readers handle it."""
     try:
         _check_values(path.name, strict_json(path.read_bytes()))
     except FileNotFoundError:
@@ -176,7 +176,7 @@ def _check_document(path: Path) -> None:
 
 
 def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None], limit: int) -> None:
-    """Check each line. One that is no JSON object is the damage of a crash, which readers skip."""
+    """Check each line of a journal file. A line that is not a JSON object passes: crash damage, which readers skip."""
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -198,16 +198,16 @@ def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None], limit
 
 
 def _check_event(place: str, body: dict[str, Any]) -> None:
-    """Check that an event can be serialised: it is listed together with those of other runs."""
+    """Check that an event's time can be serialised: the event is listed together with those of other runs."""
     if isinstance(body.get("at"), int | float):
         _check_moment(place, body["at"])
 
 
 class _Windows:
-    """Check of windows: of these types, each behind the one before it, with histograms of its own.
+    """Check of windows: valid types, each after the previous one, each with its own histograms.
 
-    They are drawn in the list of runs by code that takes this for granted. And a histogram that many windows name costs
-    the sender nothing more, and the reader a histogram for each of them.
+    The list of runs draws windows with code that relies on this. And if many windows named the same histogram, a small
+    bundle would make the reader decode one histogram for each of them.
     """
 
     def __init__(self, latency: Path) -> None:
@@ -227,7 +227,7 @@ class _Windows:
         try:
             JournalWindow.from_line(window.to_line())
         except ValueError as error:
-            # Readers would pass over it, and the report lack it.
+            # Readers would skip this window, and the report would lack it.
             raise invalid(place, str(error)) from error
         last, self._last = self._last, window
         if last is not None:
@@ -235,7 +235,8 @@ class _Windows:
         self._check_histograms(place, window)
 
     def _check_histograms(self, place: str, window: JournalWindow) -> None:
-        """Missing histograms are damage, and harmless; more than the window has latencies no worker writes."""
+        """Check a window's histograms: at most one for each of its latencies, since a worker writes no more. Missing
+        ones are harmless damage."""
         start, end = window.latency_range
         if end - start > HISTOGRAMS_LIMIT_BYTES:
             allowed = format_size(HISTOGRAMS_LIMIT_BYTES)
@@ -246,7 +247,7 @@ class _Windows:
             file.seek(start)
             lines = file.read(end - start)
         if window.latency_crc32 not in (None, checksum(lines)):
-            return  # Readers decode none of them.
+            return  # Wrong checksum: readers decode none of these histograms.
         left = dict.fromkeys(window.latency)
         for line in lines.decode("ascii", "replace").splitlines():
             name = tag_name(line.partition(",")[0])

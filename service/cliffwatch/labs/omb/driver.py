@@ -7,7 +7,7 @@ from typing import Any
 from cliffwatch.labs.omb.files import UNKNOWN, Keys, Remarks, properties_of, wrong
 from cliffwatch.labs.omb.security import import_security
 
-#: Settings that mean nothing here: how Kafka's own client turns bytes into objects, how it names and paces itself.
+#: Settings without an equivalent here, each with the reason: serialisers, client names and pacing of Kafka's client.
 _HARMLESS = {
     "key.serializer": "records carry bytes",
     "value.serializer": "records carry bytes",

@@ -11,9 +11,9 @@ import yaml
 from cliffwatch.base.documents import read_yaml, why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
 
-#: Of anything: bytes, minutes, topics. What is larger is a slip of the pen, and could not be reckoned with.
+#: Largest accepted number of anything: bytes, minutes, topics. A larger one is a typing error, unfit to compute with.
 _LARGEST = 1e15
-#: What is said of a key that is not known here.
+#: Warning for an unknown key.
 UNKNOWN = (
     "it is not known here what this does, so it is not done; see whether the benchmark that the file is for measures "
     "something else with it, and take it out"
@@ -25,7 +25,7 @@ _SEPARATOR = re.compile(r"(?<!\\)(?:\s*[=:]\s*|\s+)")
 
 @dataclass(slots=True)
 class Remarks:
-    """Remarks on keys: `warnings` change what is measured, `notes` do not."""
+    """Remarks on imported keys: `warnings` are on keys that change what is measured, `notes` on the others."""
 
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Remarks:
 
 
 class Keys:
-    """A file's keys, each taken once; those that were not taken are unknown."""
+    """Keys of a file. Reading a key marks it as known; `rest` gives those never read, which are unknown."""
 
     def __init__(self, content: dict[str, Any], where: str) -> None:
         self._content = content
@@ -54,7 +54,7 @@ class Keys:
         return self._content.get(key) is not None
 
     def number(self, key: str, default: float, minimum: float = 0) -> float:
-        """Take a number. Raises Problem(bad_request) that names the key."""
+        """Read a number of at least `minimum`. Raises Problem(bad_request) that names the key."""
         value = self.take(key, default)
         if isinstance(value, list):
             words = "a list: this is a template of the benchmark's generator; give one of the workloads that it makes"
@@ -84,7 +84,7 @@ class Keys:
         return str(self.take(key, default)).strip().lower() in {"true", "yes", "1"}
 
     def rest(self) -> Iterator[str]:
-        """Keys that were not taken, in the file's order."""
+        """Keys that were not read, in the file's order."""
         return (key for key in self._content if key not in self._taken)
 
 
@@ -93,9 +93,9 @@ def wrong(field_name: str, words: str) -> Problem:
 
 
 def read_mapping(path: Path, what: str) -> dict[str, Any]:
-    """A YAML mapping. Raises Problem(bad_request)."""
+    """Read a file that holds a YAML mapping. Raises Problem(bad_request)."""
     try:
-        # The benchmark takes a key that stands twice, and so does this.
+        # The benchmark accepts duplicate keys, and so does this.
         content = read_yaml(path, unique_keys=False)
     except (OSError, UnicodeDecodeError) as error:
         raise wrong(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
@@ -107,7 +107,8 @@ def read_mapping(path: Path, what: str) -> dict[str, Any]:
 
 
 def properties_of(text: Any) -> dict[str, str]:
-    """Java properties (java.util.Properties.load): comments, `=`, `:` or a space between, `\\` at the end goes on."""
+    """Parse Java properties (java.util.Properties.load): comments, `=`, `:` or space as separator, `\\` at the end to
+    continue a line."""
     if isinstance(text, dict):
         return {str(key): str(value) for key, value in text.items()}
     found: dict[str, str] = {}

@@ -21,7 +21,7 @@ MOST_IN_FLIGHT = 5
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """`warnings` are keys whose loss changes what is measured; `notes` are the others that need a word."""
+    """Imported workload and target. `warnings` are on keys whose loss changes what is measured, `notes` on others."""
 
     workload: Workload
     target: BrokerTarget
@@ -30,7 +30,8 @@ class Imported:
 
 
 def import_files(workload_path: Path, driver_path: Path) -> Imported:
-    """Raises Problem: bad_request for a file that cannot be taken over, workload_invalid for what comes of it."""
+    """Import a workload file and a driver file. Raises Problem: bad_request for a file that cannot be imported,
+    workload_invalid for an invalid result."""
     remarks = Remarks()
     load = import_workload(read_mapping(workload_path, "workload"), workload_path, remarks)
     driver = import_driver(read_mapping(driver_path, "driver"), remarks)

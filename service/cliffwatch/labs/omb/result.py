@@ -1,9 +1,9 @@
 """Export a run as OpenMessaging Benchmark's result file, so that chart scripts made for it still work.
 
 Field names and units: `TestResult.java` of the benchmark, with the times and lengths that the forks add. Only the soak
-is in it, as the benchmark leaves its warm-up out. `publishLatency` is from sending to acknowledgement and
-`endToEndLatency` from the record's time to its reading, as there; what the client itself was late by is
-`publishDelayLatency`, of which the mean can be stated and percentiles cannot, so only the mean is.
+is exported, as the benchmark leaves out its warm-up. As in the benchmark, `publishLatency` is from sending to
+acknowledgement and `endToEndLatency` from the record's time to its reading. `publishDelayLatency`, by which the client
+itself was late, has only a mean, since its percentiles cannot be computed.
 """
 
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import Phase
 
 _QUANTILES = {"50pct": 0.5, "75pct": 0.75, "95pct": 0.95, "99pct": 0.99, "999pct": 0.999, "9999pct": 0.9999}
-#: The quantiles of the aggregated maps: finer towards the end, as HdrHistogram's percentile iterator goes.
+#: Steps of the quantiles in the aggregated maps: finer towards 100 %, as in HdrHistogram's percentile iterator.
 _STEPS_TO_HALF_DISTANCE = 20
 _HALVINGS = 16
 
 
 def result_of(directory: Path) -> dict[str, Any]:
-    """Result file of a run. Raises Problem: bad_request for another engine or no soak, journal_unreadable for no
-    order."""
+    """Result file of a run. Raises Problem: bad_request for another engine or no window of the soak,
+    journal_unreadable for an invalid order.json."""
     reader = JournalReader(directory)
     order, load = _order(reader)
     if order.workload.engine != "kafka":
@@ -44,7 +44,7 @@ def result_of(directory: Path) -> dict[str, Any]:
 
 
 def _order(reader: JournalReader) -> tuple[RunOrder, dict[str, Any]]:
-    """Read the run's order, and its `load` with kafka's defaults filled in; the load of another engine is unchanged."""
+    """Read the run's order.json, and its `load` with defaults filled in for the engine kafka, unchanged for others."""
     try:
         order = RunOrder.model_validate(reader.document(files.ORDER))
         load = order.workload.load
@@ -89,7 +89,7 @@ def _rates(windows: list[JournalWindow]) -> dict[str, Any]:
 
 
 def _latencies(reader: JournalReader, windows: list[JournalWindow]) -> dict[str, Any]:
-    """Window by window and merged; milliseconds, delays in microseconds."""
+    """Latency fields for each window and merged over all windows, in milliseconds; delays in microseconds."""
     body: dict[str, list[Any]] = {}
     whole = {"publishLatency": Histogram(), "endToEndLatency": Histogram(), "due": Histogram()}
     for window in windows:
@@ -129,7 +129,7 @@ def _quantiles(histogram: Histogram) -> dict[str, float]:
 
 
 def _percents() -> Iterable[float]:
-    """0 … 100, as many steps again each time the distance to 100 has halved."""
+    """Percentiles from 0 to 100, with equally many steps for each halving of the distance to 100."""
     start, distance = 0.0, 100.0
     for _ in range(_HALVINGS):
         for step in range(_STEPS_TO_HALF_DISTANCE):
@@ -139,7 +139,7 @@ def _percents() -> Iterable[float]:
 
 
 def _delay_microseconds(due: Histogram, sent: Histogram) -> float:
-    """Mean time from when records were due to when they were sent: what one mean is longer than the other."""
+    """Mean time from when a record was due to when it was sent: the difference of two mean latencies, at least 0."""
     if not due.count or not sent.count:
         return 0.0
     return round(max(0.0, due.sum_seconds() / due.count - sent.sum_seconds() / sent.count) * 1e6, 3)

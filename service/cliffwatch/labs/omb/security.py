@@ -1,6 +1,6 @@
 """Import the security keys of a driver file: client credentials, and the certificates that brokers are checked by.
 
-Secrets are not taken over: all users who may read are shown the workload.
+Secrets are not imported: every user with read access can see the workload.
 """
 
 import re
@@ -8,16 +8,16 @@ from typing import Any
 
 from cliffwatch.labs.omb.files import Keys, Remarks, wrong
 
-#: Those that public authorities sign, as Debian has them: what Java believes where no store is named.
+#: Debian's file of public certificate authorities; Java trusts public authorities, too, where no store is named.
 SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 PASSWORD_FILE = "/var/lib/cliffwatch/secrets/broker-password"
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-#: Of a JAAS configuration, whose values stand in quotes of either kind, or in none.
+#: The username of a JAAS configuration, in double, single or no quotes.
 _USERNAME = re.compile(r"""\busername\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""")
 
 
 def import_security(common: Keys, remarks: Remarks) -> dict[str, Any]:
-    """The workload's `security`; empty for brokers that ask for nothing. Raises Problem(bad_request)."""
+    """The workload's `security` section; empty for brokers without TLS and SASL. Raises Problem(bad_request)."""
     protocol = str(common.take("security.protocol", "PLAINTEXT")).upper()
     mechanism, jaas = str(common.take("sasl.mechanism", "PLAIN")), str(common.take("sasl.jaas.config", ""))
     security: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def _sasl(mechanism: str, jaas: str, remarks: Remarks) -> dict[str, Any]:
 
 
 def _tls(common: Keys, remarks: Remarks) -> dict[str, Any]:
-    """PEM stores are files that can be used as they are; a key store in PEM holds the key and its certificates."""
+    """TLS settings. PEM stores are used as they are; a key store in PEM holds the key and its certificates."""
     tls: dict[str, Any] = {"ca_file": _pem(common, "truststore", remarks) or SYSTEM_CERTIFICATES}
     own = _pem(common, "keystore", remarks)
     if own is not None:
@@ -62,7 +62,7 @@ def _tls(common: Keys, remarks: Remarks) -> dict[str, Any]:
 
 
 def _pem(common: Keys, store: str, remarks: Remarks) -> str | None:
-    """The store's file; None where there is none, or where it is Java's own."""
+    """Path of a store in PEM; None if no store is named, or, with a warning, if it has another format such as JKS."""
     location, kind = common.take(f"ssl.{store}.location"), str(common.take(f"ssl.{store}.type", "JKS")).upper()
     if location is None:
         return None

@@ -1,7 +1,7 @@
 """Import the keys of an OpenMessaging Benchmark workload file.
 
-The three dialects differ in how long the warm-up is when the file does not say: 1 minute upstream, 30 in the forks. A
-file is taken for a fork's when it has a key that only forks have.
+The three dialects differ in the default length of the warm-up: 1 minute upstream, 30 in the forks. A file counts as a
+fork's when it has a key that only forks have.
 """
 
 import math
@@ -28,7 +28,7 @@ _FORK_KEYS = (
     "warmupProducerRateSeparationMinutes",
     "backlogProducerRate",
 )
-#: Keys of forks by which the load is another one than the other keys say.
+#: Keys of forks that override the load given by the other keys, each with what to write instead.
 _OTHER_LOADS = {
     "producerRateList": (
         "the benchmark's rate follows the hours of the day by it, and producerRate counts for nothing; write its rates "
@@ -39,13 +39,13 @@ _OTHER_LOADS = {
     "consumerPerSubscriptionList": "groups of several sizes; make a workload of each, with consumerPerSubscription",
 }
 _KEYS = {"NO_KEY": "none", "KEY_ROUND_ROBIN": "round_robin", "RANDOM_NANO": "random"}
-#: How many keys the benchmark chooses from.
+#: Number of record keys that the benchmark chooses from.
 _KEY_COUNT = 10_000
 _GIB = 1024**3
 _RANGE = re.compile(r"\s*(\d+)\s*-\s*(\d+)\s*")
-#: What stands in for "find the maximum rate" where the benchmark says no limit of its own.
+#: Search that replaces the benchmark's "find the maximum rate", which has no limit of its own.
 _SEARCH = {"first_rate": 10_000.0, "trial": "60s", "p99": "1s"}
-#: So much of a payload says how well it compresses.
+#: Bytes of a payload file that are read to see how well it compresses.
 _PAYLOAD_LIMIT_BYTES = 16 * 1024**2
 _FOREVER_MINUTES = 90 * 24 * 60
 
@@ -65,7 +65,8 @@ class ImportedLoad:
 
 
 def import_workload(content: dict[str, Any], path: Path, remarks: Remarks) -> ImportedLoad:
-    """`path` is the file's own, from which a payload file is found. Raises Problem(bad_request) that names the key."""
+    """Import a workload file. `path` is its own path, near which a payload file is looked for. Raises
+    Problem(bad_request) that names the key."""
     keys = Keys(content, "workload")
     warm_up_minutes = _warm_up(keys, remarks)
     load = ImportedLoad(
@@ -86,7 +87,7 @@ def import_workload(content: dict[str, Any], path: Path, remarks: Remarks) -> Im
 
 
 def _refuse_other_loads(keys: Keys) -> None:
-    """Refuse keys that would make another load than the benchmark's. Raises Problem(bad_request) that names the key."""
+    """Refuse keys that make the load differ from the benchmark's. Raises Problem(bad_request) that names the key."""
     for key, words in _OTHER_LOADS.items():
         if key in keys:
             raise wrong(f"workload.{key}", words)
@@ -121,7 +122,7 @@ def _minutes(minutes: float) -> str:
 
 
 def _topics(keys: Keys, load: ImportedLoad, remarks: Remarks) -> int:
-    """How many topics there are."""
+    """Set the load's topics; returns their number."""
     existing = keys.names("existingTopicList")
     produced = keys.names("existingProduceTopicList")
     consumed = keys.names("existingConsumeTopicList")
@@ -211,7 +212,7 @@ def _random_ratio(keys: Keys, path: Path, remarks: Remarks) -> float:
     if not payload:
         return 1.0
     try:
-        # The benchmark looks below the directory that it is started in, which is the one above its workloads.
+        # The benchmark looks in the directory that it is started in, the parent of its workloads directory.
         content = next(
             filter(None, (_content(place / str(payload)) for place in (path.parent, path.parent.parent))), None
         )

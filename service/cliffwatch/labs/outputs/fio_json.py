@@ -1,8 +1,7 @@
-"""fio's JSON with `--status-interval`: what was counted from one object to the next.
+"""Read fio's JSON with `--status-interval`: a window is the difference between two successive objects.
 
-fio counts from its start, so a window is the difference of two objects. Percentiles need the bins of
-`--output-format=json+`; without them a window has its mean. While a job hangs, fio writes no object: such a window is
-that much longer, and the slowest I/O shows it.
+fio counts from its start. Percentiles need the bins of `--output-format=json+`; without them a window has only a mean.
+While a job hangs, fio writes no object: the window then is longer by that time, and the slowest I/O shows the hang.
 """
 
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ _Sums = dict[str, tuple[int, float]]
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Read fio's JSON. Raises BadLineError for an object that is none of fio's, or whose counts decrease."""
+    """Read fio's JSON. Raises BadLineError for an object that is not fio's, or whose counts decrease."""
     stream = OutputStream()
     objects: list[tuple[int, Snapshot, _Sums]] = []
     longest = (0.0, 0.0)
@@ -55,7 +54,7 @@ def read(lines: Iterable[str]) -> Reading:
 
 
 def _read_object(number: int, document: dict[str, Any]) -> tuple[Snapshot, _Sums, float]:
-    """Counts so far, and the latency of the slowest operation."""
+    """Counts so far, sums of latencies, and the latency of the slowest operation in seconds. Raises BadLineError."""
     try:
         return read_snapshot(document), _sums(document), _longest_seconds(document)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -63,7 +62,7 @@ def _read_object(number: int, document: dict[str, Any]) -> tuple[Snapshot, _Sums
 
 
 def _sums(document: dict[str, Any]) -> _Sums:
-    """Operations and the sum of their latencies in seconds, by direction, of all jobs."""
+    """Number of operations and the sum of their latencies in seconds, by direction, over all jobs."""
     found: _Sums = {}
     for direction in _DIRECTIONS:
         described = [each for job in document["jobs"] for each in _latencies(job.get(direction, {}))]
@@ -75,7 +74,7 @@ def _sums(document: dict[str, Any]) -> _Sums:
 
 
 def _longest_seconds(document: dict[str, Any]) -> float:
-    """Latency of the slowest operation so far."""
+    """Latency of the slowest operation so far, in seconds."""
     described = [each for job in document["jobs"] for name in _DIRECTIONS for each in _latencies(job.get(name, {}))]
     return max((float(each["max"]) for each in described), default=0.0) / 1e9
 

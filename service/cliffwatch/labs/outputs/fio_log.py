@@ -1,8 +1,8 @@
-"""fio's latency logs (`write_lat_log`): a line for each I/O, or one for each `log_avg_msec`.
+"""Read fio's latency logs (`write_lat_log`): a line for each I/O, or an average for each `log_avg_msec`.
 
-`milliseconds, latency, direction, block size, offset, …` (fio's HOWTO, "Log File Formats"). A line of averages has the
-block size 0. fio writes nothing until an I/O ends, so averages do not show a stall as a row: it is the longest time
-without any.
+Lines are `milliseconds, latency, direction, block size, offset, …` (fio's HOWTO, "Log File Formats"). An average has
+the block size 0. fio writes nothing until an I/O ends, so in a log of averages a stall is no row, but the longest gap
+between rows.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ from cliffwatch.model.operation import Operation
 _DIRECTIONS = {"0": Operation.READ.value, "1": Operation.WRITE.value, "2": "trim"}
 _FIELDS_LEAST = 4
 _DIGITS_MOST = 15
-#: A line of a histogram log (`write_hist_log`) has 1,216 or more.
+#: A line of a histogram log (`write_hist_log`) has 1,216 fields or more.
 _FIELDS_MOST = 10
-#: So many of the intervals have an average in a log of a job that does not pause by itself.
+#: Least share of intervals that have an average, in the log of a job that does not pause by itself.
 _WITHOUT_PAUSES = 0.95
 _OTHER_LOGS = {"_bw": "bandwidth", "_iops": "IOPS", "_hist": "histograms"}
 
@@ -35,7 +35,7 @@ class _Average:
 
 
 def read(lines: Iterable[str], name: str, unit_seconds: float) -> Reading:
-    """Latencies are in `unit_seconds`. Raises BadLineError for a line that is none of such a log."""
+    """Read a latency log with latencies in `unit_seconds`. Raises BadLineError for a line of another format."""
     for mark, what in _OTHER_LOGS.items():
         if f"{mark}." in PurePath(name).name:
             raise BadLineError(0, f"is fio's log of {what}; give the one of latencies, whose name has _lat or _clat")
@@ -67,7 +67,7 @@ def _fields(number: int, line: str) -> tuple[int, int, str, int]:
 
 
 def _of_averages(averages: list[_Average]) -> Reading:
-    """Averages of all jobs and directions that lie in the same interval are one row, each direction the mean of its."""
+    """Make one row of all averages in the same interval: for each direction the mean over all jobs."""
     by_column: dict[str, list[float]] = defaultdict(list)
     for each in averages:
         by_column[each.column].append(each.end)
@@ -88,12 +88,12 @@ def _of_averages(averages: list[_Average]) -> Reading:
 
 
 def _slowest(said: list[Progress], length: float) -> tuple[float, float] | None:
-    """What the longest span without an average says of an I/O, which was under way in it: how long it took at least,
-    and when it was over. None of a job that pauses by itself."""
+    """Least duration and end time, in seconds, of the I/O that was under way in the longest gap between averages. None
+    if the gap is two intervals or less, or the job pauses by itself."""
     spans = [(earlier.end, later.end) for earlier, later in pairwise(said)]
     missing = sum(max(0, round((end - start) / length) - 1) > 0 for start, end in spans)
     if not spans or missing > (1 - _WITHOUT_PAUSES) * len(spans):
         return None
     start, end = max(spans, key=lambda span: span[1] - span[0])
-    # The last average before it may have been written up to an interval before the last I/O ended.
+    # The last average before the gap may have been written up to one interval before the last I/O ended.
     return (end - start - length, end) if end - start > 2 * length else None

@@ -16,7 +16,7 @@ _SECONDS = {
     LatencyUnit.MILLISECONDS: 1e-3,
     LatencyUnit.SECONDS: 1.0,
 }
-#: What has to be in a file, and how it gets there.
+#: How to get the lines that each format needs, for error messages.
 _REMEDIES = {
     OutputFormat.PGBENCH: "`pgbench -P 1` writes progress lines to standard error, `--log` a line for each transaction",
     OutputFormat.SYSBENCH: "`sysbench --report-interval=1` writes them to standard output",
@@ -39,7 +39,7 @@ class Output:
 
 
 def read_output(lines: Iterable[str], name: str, format_: OutputFormat, unit: LatencyUnit | None = None) -> Output:
-    """The table of a file called `name`. Raises Problem(bad_request) that names the line and what to give instead."""
+    """Read the lines of the file `name` into a table. Raises Problem(bad_request) that names the line and a remedy."""
     if unit is not None and format_ not in (OutputFormat.FIO_LOG, OutputFormat.HLOG):
         detail = "--latency-unit is for fio-log and hlog only; the other formats say in which unit their latencies are"
         raise Problem(Code.BAD_REQUEST, detail, [FieldFault("--latency-unit", "leave it out")])
@@ -59,7 +59,7 @@ def read_output(lines: Iterable[str], name: str, format_: OutputFormat, unit: La
 
 
 def _columns(windows: list[Row]) -> dict[str, Series]:
-    """The series by column, latencies first: the mean of each operation before its longest."""
+    """Series by column: latencies first, ordered by quantile, with means before percentiles and maxima last."""
     names = dict.fromkeys(column for row in windows for column in row.numbers)
     found = {name: series for name in names if (series := series_of_column(name)) is not None}
     return dict(sorted(found.items(), key=lambda each: (each[1].role is not Role.LATENCY, each[1].quantile or 0.0)))

@@ -1,7 +1,7 @@
-"""HdrHistogram interval logs (`.hlog`), versions 1.2 and 1.3, with or without tags.
+"""Read HdrHistogram interval logs (`.hlog`), versions 1.2 and 1.3, with or without tags.
 
-`Tag=NAME,start,length,longest,HISTFAAA…`. The unit of the latencies is not in a log. `longest` is in milliseconds by
-HdrHistogram's own convention, so what it is of the histogram's longest latency gives the unit away.
+Lines are `Tag=NAME,start,length,longest,HISTFAAA…`. A log does not state the unit of its latencies. `longest` is in
+milliseconds by HdrHistogram's own convention, so its ratio to the histogram's longest latency shows the unit.
 """
 
 import math
@@ -31,7 +31,8 @@ class _Interval:
 
 
 def read(lines: Iterable[str], unit_seconds: float | None) -> Reading:
-    """Latencies are in `unit_seconds`, or in what the first line gives away. Raises BadLineError."""
+    """Read an interval log. `unit_seconds` is the unit of its latencies; None: `_unit_of` infers it from the longest
+    latency. Raises BadLineError."""
     intervals = [each for number, line in enumerate(lines, start=1) if (each := _interval(number, line)) is not None]
     if not intervals:
         return Reading([])
@@ -78,7 +79,7 @@ def _histogram(interval: _Interval, unit_seconds: float) -> Histogram:
 
 
 def _unit_of(intervals: list[_Interval]) -> float:
-    """The unit in which the longest latency of the log is what the line says in milliseconds."""
+    """Infer the unit of the log's latencies, in seconds, from the longest one, which its line has in milliseconds."""
     each = max(intervals, key=lambda one: one.longest)
     longest = _histogram(each, 1e-9).max_seconds
     if not longest or not each.longest:

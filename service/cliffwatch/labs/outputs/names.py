@@ -16,7 +16,7 @@ class OutputFormat(StrEnum):
 
 
 class LatencyUnit(StrEnum):
-    """Unit of latencies, for a format that does not say it."""
+    """Unit of latencies, for a format that does not state it."""
 
     NANOSECONDS = "ns"
     MICROSECONDS = "us"

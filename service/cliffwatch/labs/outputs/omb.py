@@ -1,6 +1,6 @@
-"""The result file of OpenMessaging Benchmark, of upstream and its forks: lists with a value for each sample.
+"""Read the result file of OpenMessaging Benchmark, upstream and forks: lists with a value for each sample.
 
-Latencies are milliseconds. Upstream writes no time of a sample; it takes one every ten seconds, or a little later.
+Latencies are in milliseconds. Upstream writes no sample times; it takes a sample every ten seconds, or a little later.
 """
 
 import json
@@ -27,7 +27,7 @@ _COLUMNS = {
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Read a result file. Raises BadLineError for what is none."""
+    """Read a result file. Raises BadLineError for any other content."""
     try:
         document = lenient_json("\n".join(lines).encode())[0]
     except (ValueError, json.JSONDecodeError) as error:
@@ -58,7 +58,7 @@ def read(lines: Iterable[str]) -> Reading:
 
 
 def _list(document: dict[str, Any], name: str) -> list[float]:
-    """List of numbers; empty where it is absent. What was not measured is NaN."""
+    """List of numbers at `name`; empty if absent. A value that was not measured is NaN. Raises BadLineError."""
     values = document.get(name, [])
     if not isinstance(values, list):
         raise BadLineError(0, f"has no list {name}, but {type(values).__name__}")

@@ -1,4 +1,4 @@
-"""Windows of a log with a line for each operation: exact percentiles, rate, and how old the oldest operation was."""
+"""Windows of a log with a line for each operation: exact percentiles, rate, and age of the oldest operation."""
 
 from array import array
 from collections import defaultdict
@@ -10,12 +10,12 @@ from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, OLDEST_COLUMN, 
 from cliffwatch.base.histogram import QUANTILES
 from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Reading, quantile_column
 
-#: Eight bytes each are kept until all are read, since such logs are not in order of time.
+#: Operations in memory, eight bytes each; all are read before any window is made, since logs are not in order of time.
 OPERATIONS_LIMIT = 50_000_000
-#: Windows are of a second, and of ten in a log of more than an hour.
+#: Windows are one second long, and ten in a log of more than an hour.
 _SHORT_SECONDS, _LONG_SECONDS, _LONG_FROM_SECONDS = 1.0, 10.0, 3600.0
 _MILLISECONDS_LIMIT = 2**32
-#: A time that is later than this is since the epoch.
+#: Times above this are seconds since the epoch.
 _EPOCH_FROM = 1e8
 _EARLIER_SECONDS = 3600.0
 
@@ -31,7 +31,7 @@ class OperationLog:
         self._count = 0
 
     def add(self, line: int, end: float, latency_seconds: float, operation: str = "") -> None:
-        """Take in an operation. Raises BadLineError where it cannot be of the same run, or where there are too many."""
+        """Add an operation. Raises BadLineError if it cannot be of the same run, or if there are too many."""
         self._count += 1
         if self._count > OPERATIONS_LIMIT:
             raise BadLineError(
@@ -41,11 +41,11 @@ class OperationLog:
         self._latencies[operation].append(latency_seconds)
 
     def add_failure(self, line: int, end: float) -> None:
-        """Take in an operation that failed."""
+        """Add an operation that failed."""
         self._failures.append(self._milliseconds(line, end) / 1000)
 
     def reading(self) -> Reading:
-        """A row for each window from the first to the last operation; the last one only where it is half full."""
+        """Make a row for each window from the first to the last operation; the last window only if it is half full."""
         if not self._count:
             return Reading([])
         ends = {
@@ -66,7 +66,8 @@ class OperationLog:
         return Reading(rows, operations=self._count)
 
     def _milliseconds(self, line: int, end: float) -> int:
-        """Of a wall clock since an hour before the first operation in the file, as others may have ended before it."""
+        """Milliseconds of an end time. Those of a wall clock count from an hour before the first operation in the file,
+        since operations further on may have ended before it. Raises BadLineError."""
         if self._zero is None:
             self._zero = max(0.0, end - _EARLIER_SECONDS) if end > _EPOCH_FROM else 0.0
         since = round((end - self._zero) * 1000)
@@ -92,7 +93,7 @@ def _fill(
                 for quantile, rank in zip(QUANTILES, ranks, strict=True)
             }
             row.numbers |= {f"{prefix}mean": float(values.mean()), f"{prefix}max": float(values[-1])}
-    # Which were under way in windows that completed none is known afterwards.
+    # Only now it is known which operations were under way in windows without completions.
     for place in np.flatnonzero(latencies > length):
         start, end = float(ends[place] - latencies[place]), float(ends[place])
         for index in range(max(0, int(start / length)), min(len(rows), int(end / length))):

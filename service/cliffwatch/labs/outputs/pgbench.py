@@ -1,7 +1,7 @@
-"""pgbench: progress lines (`-P`), a line for each transaction (`--log`), or sums of them (`--aggregate-interval`).
+"""Read pgbench: progress lines (`-P`), a line for each transaction (`--log`), or their sums (`--aggregate-interval`).
 
-The formats are in PostgreSQL's documentation of pgbench, of releases 9.4 to 18. Progress lines have the mean of an
-interval only; a log of transactions gives exact percentiles.
+The formats are in PostgreSQL's documentation of pgbench, of releases 9.4 to 18. Progress lines have only the mean of
+an interval; a log of transactions gives exact percentiles.
 """
 
 import re
@@ -19,18 +19,18 @@ _PROGRESS = re.compile(
     rf" stddev {_NUMBER_OR_NONE}"
     r"(?:, (?P<failed>\d{1,15}) failed)?"
 )
-#: client, number, microseconds, script, seconds since the epoch, microseconds of that; further fields by option.
+#: client, number, latency in microseconds, script, end in seconds and microseconds since the epoch, optional fields.
 _TRANSACTION = re.compile(
     r"\d+ \d+ (?P<latency>\d{1,15}|skipped|failed|serialization|deadlock) \d+ (?P<at>\d{9,11}) (?P<micro>\d{1,6})\b"
 )
-#: seconds since the epoch, transactions, sum of microseconds, sum of their squares, the least, the most.
+#: start in seconds since the epoch, transactions, latency in microseconds: sum, sum of squares, minimum, maximum.
 _SUMS = re.compile(r"(?P<at>\d{9,11}) (?P<count>\d{1,15}) (?P<sum>\d{1,18}) \d+ \d+ (?P<most>\d{1,15})\b")
-#: A time that is later than this is since the epoch (`--progress-timestamp`).
+#: Times above this are seconds since the epoch (`--progress-timestamp`).
 _EPOCH_FROM = 1e8
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Read pgbench's output. Raises BadLineError for a line that begins as one of the format and cannot be read."""
+    """Read pgbench's output. Raises BadLineError for a line that begins like the format but cannot be read."""
     said: list[Progress] = []
     log = OperationLog()
     sums: list[tuple[int, re.Match[str]]] = []
@@ -59,7 +59,8 @@ def _numbers(found: re.Match[str]) -> dict[str, float]:
 
 
 def _of_sums(sums: list[tuple[int, re.Match[str]]]) -> Reading:
-    """Lines begin with the start of their interval, which lasts until the next one."""
+    """Make rows of `--aggregate-interval` lines, which begin with their interval's start; its length is the median
+    distance between starts."""
     starts = [float(found["at"]) for _, found in sums]
     length = median([later - earlier for earlier, later in pairwise(starts)] or [1.0])
     said, count = [], 0

@@ -1,7 +1,7 @@
-"""kafka-producer-perf-test: a line for each interval of some five seconds, of Kafka 0.9 to 4.
+"""Read kafka-producer-perf-test of Kafka 0.9 to 4: a line for each interval of about five seconds.
 
-Lines have no time: an interval is as long as its records took at its rate. A producer that is held up prints nothing
-until a record is acknowledged; its next interval is that much longer.
+Lines have no time: the length of an interval is its records divided by its rate. A blocked producer prints nothing
+until a record is acknowledged, so its next interval is longer.
 """
 
 import re
@@ -17,12 +17,12 @@ _LINE = re.compile(
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Read producer-perf-test's output. Raises BadLineError for a line of the format that cannot be read."""
+    """Read producer-perf-test's output. Raises BadLineError for a line whose records or rate are not above zero."""
     said: list[Progress] = []
     end, count = 0.0, 0
     for number, line in enumerate(lines, start=1):
         found = _LINE.search(line)
-        # The line with percentiles is of the whole test.
+        # The line with percentiles covers the whole test.
         if found is None or found["whole"]:
             continue
         records, rate, _, mean, longest = (_number(text) for text in found.groups()[:5])

@@ -1,4 +1,4 @@
-"""Shared by the format readers: rows of windows, faults by line, names of columns."""
+"""Helpers of the format readers: rows of windows, errors by line, names of columns."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
 
 
 class BadLineError(ValueError):
-    """A line that begins as one of the format does, and cannot be read; `line` counts from 1, 0 is the whole file."""
+    """Line of a format that cannot be read; `line` counts from 1, and 0 stands for the whole file."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -23,11 +23,11 @@ class BadLineError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Rows and faults that a reader made of a file.
+    """Rows that a reader made of a file, with remarks on how it was read.
 
-    `windows` are in order of time. `operations` is how many it counted, None where the format does not. `slowest` is
-    how long an operation took at least, and when it was over, where no window says so. `remark` says what the reader
-    took for granted, as a sentence.
+    `windows` are in order of time. `operations` is the number of operations, None if the format does not count them.
+    `slowest` is the least duration and the end time of the slowest operation, in seconds, where no window shows it.
+    `remark` is a sentence on what the reader assumed.
     """
 
     windows: list[Row]
@@ -38,7 +38,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Line of progress: figures since the line before. `end` is in the program's own seconds, from any zero."""
+    """Progress line: figures since the previous line. `end` is in seconds by the program's own clock, from any zero."""
 
     line: int
     end: float
@@ -46,8 +46,8 @@ class Progress:
 
 
 def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list[Row]:
-    """Rows from one line to the next. The first begins at `zero`, or, where that is None, as long before its line as
-    lines usually are apart. Raises BadLineError where time goes back."""
+    """Make a row for each progress line, from the end of the previous line to its own. The first row begins at `zero`,
+    or if that is None, one median interval before its end. Raises BadLineError if time does not increase."""
     if not said:
         return []
     for earlier, later in pairwise(said):
@@ -68,10 +68,10 @@ def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list
 
 
 def known(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Filter out what is no measurement: NaN, which stands for the mean of nothing, and what lies below zero."""
+    """Filter out values that are not measurements: infinite ones, NaN (a mean of no values), and those below zero."""
     return {name: value for name, value in numbers.items() if math.isfinite(value) and value >= 0}
 
 
 def quantile_column(percent: float) -> str:
-    """The column of a percentile: `p99` of 99, `p999` of 99.9."""
+    """Column name of a percentile: `p99` for 99, `p999` for 99.9."""
     return "p" + f"{percent:g}".replace(".", "")

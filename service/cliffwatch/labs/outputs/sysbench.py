@@ -1,4 +1,4 @@
-"""sysbench: the lines of `--report-interval`, of databases, fileio, cpu and other tests (release 1.0 and later)."""
+"""Read sysbench: lines of `--report-interval`, for databases, fileio, cpu and other tests (release 1.0 and later)."""
 
 import re
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _BLOCK_BYTES = 16384.0
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Read sysbench's output. Raises BadLineError for a line that begins as one of the format and cannot be read."""
+    """Read sysbench's output. Raises BadLineError for a line that begins like the format but cannot be read."""
     said: list[Progress] = []
     block_bytes = _BLOCK_BYTES
     for number, line in enumerate(lines, start=1):
@@ -55,7 +55,7 @@ def _numbers(number: int, line: str, block_bytes: float) -> dict[str, float]:
         assert events is not None, "refused above"
         numbers = {RATE_COLUMN: float(events["rate"])}
     percent = float(latency["percent"])
-    # With --percentile=0 nothing is measured, with 100 it is the longest.
+    # With --percentile=0 no percentile is measured, with 100 it is the maximum.
     column = "max" if percent == 100 else quantile_column(percent)
     if percent > 0:
         numbers[column] = float(latency["milliseconds"]) / 1000

@@ -1,11 +1,11 @@
-"""What if: many simulations of one drive, with bands as a result rather than a number.
+"""What-if analysis: many simulations of one drive; the result is a band, not a single number.
 
-parameters.py    what can be varied, and how its values are written
-profile.py       the drive and the workload that are asked about
-plan.py          which simulations answer the question, and how long they take
-simulator.py     running them, as many at a time as there are cores
+parameters.py    parameters that can be varied, and how their values are written
+profile.py       the drive and the workload to simulate
+plan.py          the simulations that are needed, and how long they take
+simulator.py     running the simulations, several at a time
 answer.py        bands over seeds and over unpublished parameters
-field_report.py  a published soak beside what the model makes of it
-text.py          the answer in a terminal
-page.py          the answer as a page of its own
+field_report.py  a published soak compared with the model's results
+text.py          the answer as text in a terminal
+page.py          the answer as an HTML page
 """

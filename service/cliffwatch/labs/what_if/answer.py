@@ -9,7 +9,7 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.labs.what_if.plan import Case, Simulation, SimulationPlan
 from cliffwatch.labs.what_if.simulator import Outcome, SimulationResult
 
-#: Settings that the drive's maker does not publish, and that are held at one value here: say so with every answer.
+#: Settings that a drive's maker does not publish, held at one value here; every answer lists them.
 HELD_ASSUMPTIONS = {
     "policy": "greedy",
     "frontiers": "1",
@@ -22,7 +22,7 @@ HELD_ASSUMPTIONS = {
     "dies-per-channel": "4",
     "planes": "2",
 }
-#: How the simulator begins its definition of a cliff where the run knows no time.
+#: First word of the simulator's cliff definition for a run without a timing model or a rate.
 _UNDETERMINED = "undetermined"
 
 
@@ -37,7 +37,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A case's answer. `onset_seconds` holds infinity where a simulation had no cliff; None: undetermined."""
+    """Result of a case. `onset_seconds` has infinity for a simulation without a cliff; None: undetermined onsets."""
 
     case: Case
     onset_seconds: Band | None
@@ -48,9 +48,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswer:
-    """`definition` is what was taken for a cliff. `assumptions` are unpublished settings, each at one value.
+    """Result of a what-if. `definition` is the definition of a cliff.
 
-    `left_out` are the cases that cannot be simulated and were not asked for, with the reason.
+    `assumptions` are unpublished settings, each held at one value. `left_out` are cases that cannot be simulated and
+    that the user did not ask for, each with the reason.
     """
 
     plan: SimulationPlan
@@ -78,7 +79,7 @@ def band(figures: Sequence[float]) -> Band:
 
 
 def answer(plan: SimulationPlan, outcomes: Mapping[Simulation, Outcome]) -> WhatIfAnswer:
-    """Answer from the simulations of a plan."""
+    """Make the answer from the results of a plan's simulations."""
     found = {simulation: outcome for simulation, outcome in outcomes.items() if isinstance(outcome, SimulationResult)}
     cases = [case for case in plan.cases if all(simulation in found for simulation in case.simulations)]
     definition = found[plan.cases[0].simulations[0]].definition
@@ -107,7 +108,7 @@ def _row(case: Case, found: Sequence[SimulationResult], is_determined: bool) -> 
 
 
 def document(answer: WhatIfAnswer) -> dict[str, Any]:
-    """The answer for programs. Seconds are of the whole drive; null in a band of onsets is no cliff within the run."""
+    """The answer as JSON. Seconds are of the whole drive; null in a band of onsets means no cliff within the run."""
     plan = answer.plan
     return {
         "profile": plan.profile.name,

@@ -1,6 +1,6 @@
 """Compare a published soak of a streaming broker (drive/profiles/field-report.yaml) with the model's results.
 
-Every sentence is worked out from the simulations at hand, so that it cannot say more than they do.
+Sentences with figures are computed from the simulations of the answer, so that they claim no more than these show.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from cliffwatch.labs.what_if.parameters import TRIM, UNPARTITIONED, WRITE_SIZE
 from cliffwatch.labs.what_if.plan import Simulation
 
 NAME = "field-report"
-#: Hours after which latency fell off its cliff, by the share of each drive that was left unpartitioned.
+#: Reported hours until the latency cliff, by the share of each drive that was left unpartitioned.
 REPORTED_HOURS = {0.0: 12.0, 0.1: 24.0}
 _HOUR = 3600.0
 
@@ -37,7 +37,7 @@ class Statement:
 
 
 def statements(answer: WhatIfAnswer) -> list[Statement]:
-    """Statements on what the model reproduces of the report and what not; none for any other question."""
+    """Statements on what the model reproduces of the report and what it does not; empty for another profile."""
     if answer.plan.profile.shipped != NAME:
         return []
     found = [*_hours(answer), *_later(answer), *_trim(answer), *_write_size(answer), *_always()]
@@ -58,7 +58,8 @@ def _hours(answer: WhatIfAnswer) -> Iterator[Statement]:
 
 
 def _later(answer: WhatIfAnswer) -> Iterator[Statement]:
-    """Pairs of simulations that differ in nothing but the share left unpartitioned."""
+    """Statement on whether the cliff comes later, from pairs of simulations that differ only in the share left
+    unpartitioned."""
     narrow, wide = (_by_rest(answer, UNPARTITIONED.name, share) for share in REPORTED_HOURS)
     pairs = [(onset, wide[rest]) for rest, onset in narrow.items() if rest in wide and onset != inf]
     if not pairs:
@@ -109,7 +110,7 @@ def _always() -> Iterator[Statement]:
 
 
 def _by_rest(answer: WhatIfAnswer, name: str, value: object) -> dict[tuple[object, ...], float]:
-    """Onsets of the simulations with that value, by everything else about them."""
+    """Onsets in seconds of the simulations with that value, by their other parameters and their seed."""
     row = answer.row(name, value)
     if row is None:
         return {}

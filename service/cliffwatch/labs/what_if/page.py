@@ -14,7 +14,7 @@ from cliffwatch.labs.what_if.answer import Row, WhatIfAnswer
 from cliffwatch.labs.what_if.text import AS_DESCRIBED, end_of_axis, hours_or_none, notes, question, reading
 
 _HOUR = 3600.0
-#: Share of the axis up to the end of the run, in percent; what is beyond stands for no cliff.
+#: Share of the axis up to the end of the run, in percent; a mark beyond it means no cliff.
 _RUN_PERCENT = 90.0
 _NONE_PERCENT = 97.0
 _TICKS_AT_MOST = 7

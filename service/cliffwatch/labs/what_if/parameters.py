@@ -14,9 +14,9 @@ _ON, _OFF = ("on", "true", "yes"), ("off", "false", "no")
 class Parameter:
     """A setting of the simulator.
 
-    `default` is the simulator's own. `values` are those that are tried unless others are given; `factors`, where there
-    are any, make them of the profile's value instead. `is_unknown` says that it is not published, so that every answer
-    has to cover all of its values. `of_streams`: only the workload of that name has it.
+    `default` is the simulator's own. `values` are tried unless the user gives others; with `factors`, multiples of the
+    profile's value are tried instead. `is_unknown`: the true value is not published, so every answer covers all of its
+    values. `of_streams`: only the workload `streams` has this parameter.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Parameter:
     factors: tuple[float, ...] = ()
 
     def values_around(self, base: Value) -> tuple[Value, ...]:
-        """Default values to try where the profile says `base`."""
+        """Default values to try, for a profile with the value `base`."""
         if not self.factors:
             return self.values
         return tuple(dict.fromkeys(max(1, round(base * factor)) for factor in self.factors))
@@ -41,14 +41,14 @@ class Parameter:
         return f"--{self.name}={text}"
 
     def parse(self, text: object) -> Value:
-        """A value as people or a profile write it. Raises Problem(bad_request) with what would be right."""
+        """Parse a value that a user or a profile gives. Raises Problem(bad_request) with what would be right."""
         try:
             return self.read(str(text).strip().lower() if isinstance(text, bool) else str(text).strip())
         except ValueError as error:
             raise _fault(self.name, str(error)) from error
 
     def parse_list(self, text: str) -> tuple[Value, ...]:
-        """Values separated by commas, in the order given, each once."""
+        """Parse values separated by commas, in the order given, each once. Raises Problem(bad_request)."""
         values = tuple(dict.fromkeys(self.parse(part) for part in text.split(",") if part.strip()))
         if not values:
             raise _fault(self.name, f"has no value; write one or more, as in {','.join(map(self.show, self.values))}")
@@ -101,7 +101,7 @@ def show_share(value: Value) -> str:
 
 
 def show_size(value: Value) -> str:
-    """16384 → `16 KiB`; in the largest unit that leaves a whole number."""
+    """Format a size in the largest unit that leaves a whole number: 16384 → `16 KiB`."""
     for exponent, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if value >= 1024**exponent and value % 1024**exponent == 0:
             return f"{value // 1024**exponent:g} {unit}"
@@ -129,7 +129,7 @@ OVER_PROVISIONING = Parameter("over-provisioning", "The drive's own over-provisi
 DISORDER = Parameter("disorder", "Disorder in the reuse of freed space (q)", 0.5, (0.1, 0.3, 1.0),
                      _share(highest_included=True), _show_plainly, is_unknown=True)  # fmt: skip
 
-#: In the order in which they are shown: what one can change first, then what one can only guess or measure.
+#: In display order: parameters that a user can change, then those that can only be guessed or measured.
 PARAMETERS: Mapping[str, Parameter] = {
     parameter.name: parameter
     for parameter in (UNPARTITIONED, TRIM, RETENTION, STREAMS, WRITE_SIZE, OVER_PROVISIONING, DISORDER)

@@ -9,20 +9,20 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.what_if.parameters import PARAMETERS, Parameter, Value
 from cliffwatch.labs.what_if.profile import Profile
 
-#: Time of one processor for a page that the host writes, cleaning and timing included, as measured on streams.
+#: CPU time for each page that the host writes, cleaning and timing included, as measured on streams.
 SECONDS_PER_PAGE = 80e-9
 #: Memory of a simulation for each byte of the drive that it simulates, at pages of 16 KiB.
 MEMORY_PER_DRIVE_BYTE = 0.6e-3
-#: Without a scale asked for, the drive is made so much smaller that the answer comes within about this time …
+#: Without a requested scale, the drive is scaled down until the answer takes about this time …
 PATIENCE_SECONDS = 60.0
-#: … but not so small that fewer superblocks than this are left: they keep their size, and few of them are coarse.
+#: … but keeps at least this many superblocks: these are not scaled, and with fewer the model is too coarse.
 SUPERBLOCKS_AT_LEAST = 96
 MOST_SIMULATIONS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """One call of the simulator: a value of each parameter, and where its random numbers come from."""
+    """One call of the simulator: a value of each parameter, and the seed of its random numbers."""
 
     values: tuple[tuple[str, Value], ...]
     seed: int
@@ -34,10 +34,10 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row of the answer: `parameter` at `value`, all else as the profile says, over all seeds and unknown values.
+    """A row of the answer: `parameter` at `value`, all else as in the profile, over all seeds and unknown values.
 
-    `is_as_described` where that is the profile's own value. The first case of a plan has no parameter: nothing is
-    changed. `is_asked`: the user named this value, so that it has to be answered.
+    `is_as_described`: `value` is the profile's own. The first case of a plan has no parameter: nothing is changed.
+    `is_asked`: the user named the value, or this is the first case, so the answer must have it.
     """
 
     parameter: Parameter | None
@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
-    """`unknown` are the values that every band covers, by parameter. `seconds` is about what it takes."""
+    """Plan of a what-if. `unknown` are the values that every band covers, by parameter; `seconds` is estimated."""
 
     profile: Profile
     cases: tuple[Case, ...]
@@ -66,23 +66,23 @@ class SimulationPlan:
 
     @property
     def asked(self) -> set[Simulation]:
-        """Simulations without which there is no answer."""
+        """Simulations of the requested cases, without which there is no answer."""
         return {simulation for case in self.cases if case.is_asked for simulation in case.simulations}
 
     @property
     def memory_bytes(self) -> float:
-        """Memory of the simulations that run at a time."""
+        """Memory of all simulations that run at the same time."""
         return self.jobs * self.profile.capacity_bytes / self.scale * MEMORY_PER_DRIVE_BYTE
 
 
 def make_plan(
     profile: Profile, given: Mapping[str, tuple[Value, ...]], *, seeds: int, scale: int | None, jobs: int
 ) -> SimulationPlan:
-    """The plan for a profile.
+    """Make the plan for a profile.
 
-    `given` are the values asked for, by parameter. What one can change is varied only where values are given, or all
-    of it where none are. What is not published varies always, also where a profile says a value: give one to hold it.
-    Raises Problem(bad_request) that names the parameter.
+    `given` are the requested values by parameter. Of the parameters that a user can change, those with given values
+    are varied, or all of them if none has any. Unpublished parameters are always varied, even if the profile has a
+    value: give one value to hold it. Raises Problem(bad_request) that names the parameter.
     """
     parameters = profile.parameters()
     for name in given:
@@ -101,7 +101,7 @@ def make_plan(
     for parameter in [*changeable, *(PARAMETERS[name] for name in unknown)]:
         values = given.get(parameter.name, parameter.values_around(base[parameter.name]))
         if not parameter.is_unknown:
-            # The row that nothing is changed in is what the others are compared with.
+            # The profile's own value is one of the rows, to compare the others with.
             values = tuple(sorted({*values, base[parameter.name]}))
         for value in values:
             simulations = _simulations(base, unknown, {parameter.name: value}, numbers)
@@ -133,7 +133,7 @@ def _seconds(profile: Profile, count: int, jobs: int, scale: int) -> float:
 
 
 def _scale(profile: Profile, count: int, jobs: int) -> int:
-    """The smallest power of two that keeps the patience, if the drive stays large enough for it."""
+    """Smallest power of two that keeps the estimate within PATIENCE_SECONDS, as far as enough superblocks remain."""
     largest = (profile.superblocks or SUPERBLOCKS_AT_LEAST) / SUPERBLOCKS_AT_LEAST
     scale = 1
     while scale * 2 <= largest and _seconds(profile, count, jobs, scale) > PATIENCE_SECONDS:

@@ -1,4 +1,4 @@
-"""The drive and the workload to simulate: a profile of the simulator's, shipped with it or the user's own."""
+"""The drive and the workload to simulate: a profile of the simulator, shipped with the program or the user's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from cliffwatch.base.resources import PROFILES_DIRECTORY
 from cliffwatch.base.units import parse_duration, parse_size
 from cliffwatch.labs.what_if.parameters import PARAMETERS, Parameter, Value
 
-#: Where the repository keeps the profiles that it ships.
+#: File name suffix of a shipped profile.
 _SUFFIX = ".yaml"
 _STREAMS = "streams"
-#: The simulator's, where a profile says nothing.
+#: Defaults of the simulator, for settings that a profile does not have.
 _PAGE_BYTES = 16384
 _FILLS = 12.0
 _SMALL_DRIVE_BYTES = 4096 * 256 * _PAGE_BYTES
@@ -25,10 +25,10 @@ _PAGES_OF_A_SUPERBLOCK = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`settings` are those of the file with what was set besides, as the simulator's flags are named.
+    """A drive and a workload. `settings` are those of the file, overridden by `extra`, named as the simulator's flags.
 
-    `shipped` is its name where the file is one of this project's and nothing was set besides: only then is what is
-    known about its subject known about this question too.
+    `shipped` is the profile's name if it is shipped with this project and `extra` is empty: only then does a published
+    report on its subject apply to this simulation.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Profile:
 
     @property
     def superblocks(self) -> float | None:
-        """How many the drive has; None where the profile counts them itself instead of saying a capacity."""
+        """Number of the drive's superblocks; None if the profile has no capacity, and counts them by itself."""
         if "capacity" not in self.settings:
             return None
         page_bytes = self._size("page-size", self.settings.get("page-size", _PAGE_BYTES))
@@ -70,19 +70,19 @@ class Profile:
 
     @property
     def horizon_seconds(self) -> float | None:
-        """How long the run lasts; None where it ends after so many fills."""
+        """Duration of the run; None if it ends after a number of fills instead."""
         written = self.settings.get("duration")
         if written is None:
             return None
         try:
-            # The simulator's minutes are `min`.
+            # The simulator writes minutes as `min`.
             return float(written) if _is_number(written) else parse_duration(str(written).replace("min", "m"))
         except ValueError as error:
             raise Problem(Code.BAD_REQUEST, "this cannot be simulated", [FieldFault("duration", str(error))]) from error
 
     @property
     def host_pages(self) -> float:
-        """Pages that the host writes, about."""
+        """Approximate number of pages that the host writes."""
         rate, seconds = self.rate_bytes_per_second, self.horizon_seconds
         if rate is not None and seconds is not None:
             return rate * seconds / _PAGE_BYTES
@@ -101,7 +101,7 @@ def shipped_profiles(directory: Path = PROFILES_DIRECTORY) -> list[str]:
 
 
 def read_profile(name_or_path: str, extra: Mapping[str, str], directory: Path = PROFILES_DIRECTORY) -> Profile:
-    """A shipped profile by its name, or a file; `extra` settings win over it. Raises Problem(bad_request)."""
+    """Read a shipped profile by its name, or a file; `extra` settings override it. Raises Problem(bad_request)."""
     by_name = directory / f"{name_or_path}{_SUFFIX}"
     is_shipped = "/" not in name_or_path and by_name.is_file()
     path = (by_name if is_shipped else Path(name_or_path)).absolute()

@@ -1,4 +1,4 @@
-"""Run the simulator, a limited number of processes at a time; all are ended when this ends."""
+"""Run the simulator, a limited number of processes at a time; all of them end when this process ends."""
 
 import json
 import signal
@@ -15,14 +15,14 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.what_if.plan import Simulation, SimulationPlan
 
 _USAGE_STATUS = 2
-#: How long Ctrl-C may be unheard.
+#: Longest time until Ctrl-C is noticed.
 _POLL_SECONDS = 0.2
 _PREFIX = "cliffwatch-drive: "
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """Result of one simulation. `onset_seconds` is None where the drive did not fall off its cliff."""
+    """Result of one simulation. `onset_seconds` is None if the drive had no cliff."""
 
     onset_seconds: float | None
     write_amplification: float
@@ -35,7 +35,7 @@ Outcome = SimulationResult | Problem
 
 @dataclass(slots=True)
 class Simulator:
-    """Calls `program`. A context: when it is left, by whatever way, no process of it is alive."""
+    """Runs the simulator `program`. A context manager: however it is left, none of its processes stays alive."""
 
     program: Path
     _alive: set["subprocess.Popen[str]"] = field(default_factory=set)
@@ -45,7 +45,7 @@ class Simulator:
     _before: dict[int, Any] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        # These only set a flag: an exception from a signal handler could leave a lock of the pool's held, a deadlock.
+        # The handlers only set a flag: an exception in one could leave a lock of the thread pool held, a deadlock.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) is not signal.SIG_IGN:
@@ -69,16 +69,17 @@ class Simulator:
         self._is_interrupted = True
 
     def run(self, plan: SimulationPlan, report: Callable[[int], None]) -> dict[Simulation, Outcome]:
-        """Results of the plan's simulations; `report` is called with how many are done.
+        """Run the plan's simulations and return their results; `report` is called with the number of finished ones.
 
-        One that was not asked for and that cannot be, such as more streams than fit on the drive, has its Problem
-        instead. Raises Problem for any other, and KeyboardInterrupt soon after SIGINT or SIGTERM.
+        A simulation that is impossible and that the user did not ask for, such as more streams than fit on the drive,
+        has its Problem as the result. Raises Problem for any other failure, and KeyboardInterrupt soon after SIGINT or
+        SIGTERM.
         """
         found: dict[Simulation, Outcome] = {}
         asked = plan.asked
         with ThreadPoolExecutor(plan.jobs) as pool:
             try:
-                # Those that are asked for come first, so that what is wrong with them is said at once.
+                # Requested simulations run first, so that their errors are raised early.
                 ordered = sorted(plan.simulations, key=lambda simulation: simulation not in asked)
                 futures: dict[Future[SimulationResult], Simulation] = {
                     pool.submit(self._simulate, plan, simulation): simulation for simulation in ordered
@@ -125,7 +126,7 @@ class Simulator:
         with self._lock:
             if self._ended:
                 raise Problem(Code.INTERNAL, "the simulations were ended")
-            # Nor does a kill that nothing can be done about leave one behind.
+            # With --pdeathsig, a SIGKILL of this process leaves no simulator running either.
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *command],
                 stdin=subprocess.DEVNULL,
@@ -153,7 +154,7 @@ def read_found(report: Mapping[str, Any]) -> SimulationResult:
 
 
 def _problem(status: int, complaint: str) -> Problem:
-    """Problem from the simulator's first line, which names the wrong setting and what would be right."""
+    """Problem from the first line of the simulator's errors, which names the wrong setting and what would be right."""
     lines = complaint.strip().splitlines() or ["it printed nothing"]
     words = lines[0].removeprefix(_PREFIX).removeprefix("error: ")
     if status == _USAGE_STATUS:

@@ -32,7 +32,7 @@ def lines(answer: WhatIfAnswer) -> Iterator[str]:
 
 
 def question(plan: SimulationPlan) -> str:
-    """The question, in one line."""
+    """Heading of the answer in one line: profile, capacity, rate and duration."""
     profile = plan.profile
     facts = [profile.name, f"{format_number(profile.capacity_bytes / 1e12)} TB"]
     if profile.rate_bytes_per_second is not None:
@@ -43,7 +43,7 @@ def question(plan: SimulationPlan) -> str:
 
 
 def reading(answer: WhatIfAnswer) -> str:
-    """How to read the bands."""
+    """Paragraph on how to read the bands."""
     plan = answer.plan
     unknown = " and of ".join(PARAMETERS[name].title.lower() for name in plan.unknown)
     times = f"{answer.base.simulations} simulations in the first row" if answer.base.simulations > 1 else "a simulation"
@@ -147,7 +147,8 @@ def _axis(end: float, has_onset: bool) -> str:
 
 
 def end_of_axis(answer: WhatIfAnswer) -> float:
-    """The length of the run, or the last onset where it has none; write amplification where no onset is known."""
+    """End of the axis: the run's duration in seconds, or the latest onset if it has none; if no onset is known, the
+    highest write amplification."""
     bands = [row.onset_seconds for row in answer.rows if row.onset_seconds is not None]
     if not bands:
         return max(row.write_amplification.highest for row in answer.rows)
@@ -156,7 +157,7 @@ def end_of_axis(answer: WhatIfAnswer) -> float:
 
 
 def hours_or_none(seconds: float) -> str:
-    """`none` for infinity."""
+    """Format seconds in hours; infinity as `none`."""
     return "none" if seconds == inf else format_hours(seconds)
 
 

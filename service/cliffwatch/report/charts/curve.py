@@ -10,14 +10,14 @@ from cliffwatch.journal import files
 from cliffwatch.journal.checksum import opened
 from cliffwatch.model.operation import primary_latency
 
-#: Windows that are looked at, found by their place in the file.
+#: Number of windows that are read, at evenly spaced byte offsets of the file.
 CURVE_POINTS = 60
 
 
 class CurvePoint(NamedTuple):
     """A window that ended at `at`, in seconds since the epoch: its p99 in seconds, None where nothing was completed.
 
-    `stall`: how old the oldest operation was then, 0 where that is not known; None where it was no stall.
+    `stall`: for a stalled window, age of its oldest operation in seconds, 0 where not known; None for other windows.
     """
 
     at: float
@@ -49,7 +49,7 @@ def _spread_lines(path: Path) -> list[bytes]:
                     lines.append(line)
             return lines
     except OSError:
-        return []  # the report says what of the journal cannot be read
+        return []  # the report lists what cannot be read
 
 
 def _point(line: bytes) -> CurvePoint | None:
@@ -60,7 +60,7 @@ def _point(line: bytes) -> CurvePoint | None:
         name, end = primary_latency(list(measured)), float(body["end"])
         seconds = body["gauges"].get("measured_seconds", end - float(body["start"]))
         stall = stall_seconds(body["counters"], body["gauges"], seconds)
-        # Of a stall there may be requests that were completed, of operations that were not.
+        # A stalled window may have latencies of requests whose operations were not completed.
         return CurvePoint(end, measured[name].get("p99") if name is not None and stall is None else None, stall)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

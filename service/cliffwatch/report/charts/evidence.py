@@ -14,8 +14,8 @@ Rows = Sequence[JournalWindow | None]
 
 
 def evidence_columns(rows: Rows, telemetry: Telemetry | None) -> dict[str, Floats]:
-    """`device_write_latency` (mean seconds of a write), `write_amplification` (all drives together) and `clean_blocks`
-    (share, of the drive that has fewest); NaN where nothing is known. A column without any value is absent."""
+    """Columns with a value per row: `device_write_latency` (mean seconds of a write), `write_amplification` (all drives
+    together), `clean_blocks` (share, lowest of all drives). NaN where not known; a column without a value is absent."""
     columns = {"device_write_latency": _write_latency(rows)}
     if telemetry is not None:
         columns["write_amplification"] = _amplification(rows, telemetry)
@@ -47,7 +47,7 @@ def _amplification(rows: Rows, telemetry: Telemetry) -> Floats:
 
 
 def _clean_blocks(rows: Rows, found: Sequence[Samples]) -> Floats:
-    """Share of clean blocks: the last sample within each window."""
+    """Share of clean blocks: the last sample within each window, the lowest of all drives."""
     column = np.full(len(rows), np.nan)
     for samples in found:
         for index, row in enumerate(rows):

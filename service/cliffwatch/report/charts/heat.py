@@ -1,6 +1,6 @@
-"""Latency as a heat map: how the requests, or operations, of each moment were spread, where a percentile is one line.
+"""Latency heat map: distribution of request or operation latencies over time; a percentile is one line of it.
 
-Drawn here and not by the page's script, so that it prints and needs no script.
+It is drawn here and not by the page's script, so that it prints and needs no script.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from cliffwatch.telemetry.reader import Floats, Samples
 
 #: More columns than this are narrower than an eye can see.
 COLUMN_LIMIT = 144
-#: The least share of a moment's requests that each shade stands for, the palest first.
+#: Minimum share of a column's requests for each shade, the palest first.
 SHADES = (0.0, 0.001, 0.01, 0.1, 0.4)
 _WIDTH, _ROW = 880.0, 12.0
-#: So many bounds and times are written beside the axes; of the times every fourth where the page is narrow.
+#: Number of bounds and of times that label the axes; on a narrow page only every fourth time.
 _ROW_LABELS, _TIME_LABELS, _NARROW_EVERY = 8, 8, 4
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """`edges` of the columns, in seconds since the load began; `bounds`, in seconds, are the upper ones of the rows.
+    """Heat map: `edges` of the columns, in seconds since the load began, and upper `bounds` of the rows, in seconds.
 
-    `shares` has a row for each bound and a column for each span: of what was in the span, NaN where none is known.
+    `shares` has a row for each bound and a column for each time span: share of the span's latencies, NaN where unknown.
     """
 
     edges: Floats
@@ -42,7 +42,7 @@ def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap
     apart = [float(np.median(np.diff(samples.times))) for samples in buckets if len(samples.times) > 1]
     if len(by_bound) < 2 or seconds <= 0 or not apart:
         return None
-    # What is sampled every 5 s says nothing of each second.
+    # Columns narrower than the sampling interval would have no samples of their own.
     step_seconds = max(apart)
     edges = np.linspace(0.0, seconds, max(1, min(COLUMN_LIMIT, int(seconds / step_seconds))) + 1)
     longest = float(edges[1]) + 2 * step_seconds
@@ -56,8 +56,8 @@ def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap
 
 
 def shares_of(edges: Floats, bounds: list[float], counts: Floats) -> HeatMap | None:
-    """Heat map from counts by bound (rows) and span (columns), without rows at either end that have none; None when
-    nothing was counted."""
+    """Heat map from counts by bound (rows) and span (columns), without empty rows at either end; None when nothing was
+    counted."""
     used = np.flatnonzero(np.nansum(counts, axis=1) > 0)
     if not len(used):
         return None
@@ -68,7 +68,7 @@ def shares_of(edges: Floats, bounds: list[float], counts: Floats) -> HeatMap | N
 
 
 def _column_titles(heat: HeatMap, width: float, height: float, what: str) -> list[str]:
-    """Tooltip of each column: what it shows, in words."""
+    """SVG tooltip of each column: its time span, and the bounds for half and for 99 % of its latencies."""
     below = np.cumsum(np.nan_to_num(heat.shares), axis=0)
     parts = []
     for column in np.flatnonzero(np.nansum(heat.shares, axis=0) > 0):
@@ -87,9 +87,9 @@ def _up_to(bound: float) -> str:
 
 
 def drawn(heat: HeatMap, onsets: Sequence[float], what: str = "requests") -> Markup:
-    """The map of `what` it counts, with a line at each of the `onsets`, in seconds since the load began.
+    """HTML of a heat map of `what`, such as requests, with a line at each of `onsets`, in seconds since the load began.
 
-    The cells are SVG that becomes as wide as the page has room for; the labels beside it keep their size.
+    The cells are an SVG that stretches to the width of the page; the labels beside it keep their size.
     """
     rows, columns = heat.shares.shape
     height, width = rows * _ROW, _WIDTH / columns
@@ -114,7 +114,7 @@ def drawn(heat: HeatMap, onsets: Sequence[float], what: str = "requests") -> Mar
         if 0 <= onset <= end
     ]
     parts += ['</svg><div class="heat-times">', *_time_labels(end), "</div></div>"]
-    # Numbers, and words of our own making.
+    # Only numbers and constant text: nothing to escape.
     return Markup("".join(parts))  # noqa: S704
 
 

@@ -1,7 +1,7 @@
 """Charts of the layers below the client, on the client's time axis: drive latency, queue time and queue depth.
 
-Made of what was collected from Prometheus. Where eBPF measured, percentiles are read off its histograms; where only
-the kernel's totals are there, a mean is made of them and called a mean.
+Computed from the series collected from Prometheus: percentiles from eBPF histograms, or, where only the kernel's
+totals exist, a mean, which is labelled as a mean.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from cliffwatch.telemetry.collection import MISSING
 from cliffwatch.telemetry.increases import quantile, sum_of_increases
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
 
-#: Samples that enclose a window may be so much farther apart than it is long, or two steps if that is more.
+#: Samples that enclose a window may be farther apart than its length by this much, or by two steps if that is more.
 SLACK_SECONDS = 15.0
 #: The columns that can be charted: their names, and whether they are latencies in seconds.
 LAYERS = {"device_p99": True, "queue_p99": True, "device_mean": True, "queue_depth": False}
@@ -40,7 +40,7 @@ class Layers:
 
     @classmethod
     def of(cls, run: Collected, primary: str | None) -> "Layers | None":
-        """None when no series of the run's drives was collected."""
+        """Layers of a run, for reads or writes by its `primary` latency; None when no series of its drives exists."""
         if run.telemetry is None:
             return None
         operation: Literal["read", "write"] = "read" if primary is not None and primary.startswith("read") else "write"
@@ -80,11 +80,11 @@ class Layers:
         return columns
 
     def heat(self, zero: float, seconds: float) -> HeatMap | None:
-        """How the device latency of the operation was spread over the load, which began at `zero`."""
+        """Heat map of the operation's device latency over a load of `seconds` that began at `zero`."""
         return heat_map(self._samples(DEVICE_LATENCY), zero, seconds)
 
     def _samples(self, name: str) -> list[Samples]:
-        """Samples of a series, of this operation where they differ by it; buckets without a bound are left out."""
+        """Samples of a series, only of this operation if they have that label; buckets without a bound are left out."""
         found = self.telemetry.of(name)
         if name.endswith("_bucket"):
             found = tuple(samples for samples in found if _has_bound(samples))
@@ -92,7 +92,7 @@ class Layers:
 
 
 def _has_bound(samples: Samples) -> bool:
-    """Whether `le` is a number: telemetry may come from an untrusted bundle."""
+    """Whether the label `le` is a number: telemetry may come from an untrusted bundle."""
     try:
         return not np.isnan(float(samples.labels.get("le", "nan")))
     except ValueError:
@@ -100,9 +100,9 @@ def _has_bound(samples: Samples) -> bool:
 
 
 def layers_document(run: Collected, latency: Mapping[str, LatencyOfOperation], primary: str | None) -> LayersDocument:
-    """The report's `layers`: rows for the load, its phases and its hours, or `missing`, which says why not.
+    """The report's `layers`: rows for the load, its phases and its hours, or `missing`, the reason why there are none.
 
-    `latency` is the report's own, `primary` the name in it that is compared with the layers below.
+    `latency` is the report's field; the latency `primary` in it is compared with the layers below.
     """
     layers = Layers.of(run, primary)
     body: LayersDocument = {}
@@ -138,7 +138,7 @@ def _why_missing(run: Collected) -> str:
 
 
 def _rows(run: Collected, layers: Layers, client: LatencyOfOperation | None) -> list[LayerRow]:
-    """Rows of the layers: each spans its windows, as far as there are samples."""
+    """Rows of the layers: load, phases and hours. Each spans its windows, clipped to the time with samples."""
     spans: list[tuple[dict[str, Any], Percentiles | None, float, float]] = []
 
     def add(key: dict[str, Any], latency: Percentiles | None, wanted: list[tuple[float, float]]) -> None:
@@ -173,7 +173,7 @@ def _rows(run: Collected, layers: Layers, client: LatencyOfOperation | None) -> 
 
 
 def _within(telemetry: Telemetry, starts: Floats, ends: Floats) -> tuple[Floats, Floats]:
-    """The spans, cut to the time of which there are samples at both ends."""
+    """Starts and ends of spans, clipped to the time in which all series have samples."""
     found = [samples.times for series in telemetry.series.values() for samples in series if len(samples.times) > 1]
     if not found:
         return ends, starts

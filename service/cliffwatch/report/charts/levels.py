@@ -10,7 +10,7 @@ from cliffwatch.report.schema.report import ReportDocument
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A latency in seconds, of the latency of that name, and what it is: `limit` or `baseline`."""
+    """A level in seconds on the chart of the latency named `latency`; `kind` is `limit` or `baseline`."""
 
     latency: str
     seconds: float
@@ -19,7 +19,7 @@ class Level:
 
 
 def levels_of(document: ReportDocument) -> list[Level]:
-    """Of every latency that the report has; a limit without an operation is one on the primary latency."""
+    """Levels of every latency in the report; a limit without an operation applies to the primary latency."""
     latencies = document["latency"]
     primary = primary_latency(list(latencies))
     found = []

@@ -1,6 +1,6 @@
-"""Latency by percentile, as HdrHistogram draws it: each nine has as much room as the one before.
+"""Latency by percentile, as HdrHistogram draws it: each further nine (p90, p99, p99.9) has the same width.
 
-A latency at p99.9 of the soak beside that of the baseline shows how far the tail rose, and where it begins.
+The curve of the soak beside that of the baseline shows how far the tail rose, and from which percentile on.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.report import format as formats
 from cliffwatch.report.latency import LatencyGroup
 
-#: What is drawn of a run, where it has it; the whole load where it has neither.
+#: Phases of a run that are drawn; the whole load where it has neither.
 _PHASES = (Phase.BASELINE.value, Phase.SOAK.value)
 WHOLE_LOAD = "whole load"
 _POINTS = 120
@@ -23,7 +23,7 @@ _PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999", "
 
 
 def curves_of(groups: Iterable[LatencyGroup]) -> dict[str, dict[str, Histogram]]:
-    """Latency name → what is drawn of it → its merged histogram."""
+    """Merged histograms to draw, by latency name and then by phase, or WHOLE_LOAD without one of these phases."""
     whole: dict[str, Histogram] = {}
     phases: dict[str, dict[str, Histogram]] = {}
     for group in groups:
@@ -35,7 +35,7 @@ def curves_of(groups: Iterable[LatencyGroup]) -> dict[str, dict[str, Histogram]]
 
 
 def drawn(curves: Mapping[str, Histogram]) -> Markup | None:
-    """The curves as SVG that becomes as wide as the page has room for; None where there is nothing to draw."""
+    """HTML of the curves, with an SVG that stretches to the width of the page; None where there is nothing to draw."""
     points = {name: list(_points(histogram)) for name, histogram in curves.items() if histogram.count > 1}
     if not points:
         return None
@@ -60,12 +60,12 @@ def drawn(curves: Mapping[str, Histogram]) -> Markup | None:
         narrow = ' class="between"' if number % 2 else ""
         parts.append(f'<span{narrow} style="left: {nines / right:.1%}">{name}</span>')
     parts += ["</div></div>"]
-    # Numbers, and words of our own making.
+    # Only numbers and constant text: nothing to escape.
     return Markup("".join(parts))  # noqa: S704
 
 
 def _points(histogram: Histogram) -> Iterator[tuple[float, float]]:
-    """Nines (`log10(1 / (1 - quantile))`) and seconds; the last is the highest latency that was counted."""
+    """Points of a curve: nines (`log10(1 / (1 - quantile))`) and seconds; the last has the highest counted latency."""
     last = log10(histogram.count)
     nines = np.linspace(0.0, last, _POINTS)
     values = histogram.percentiles_seconds((1.0 - 10.0 ** -nines[:-1]).tolist())
@@ -76,7 +76,7 @@ def _points(histogram: Histogram) -> Iterator[tuple[float, float]]:
 
 
 def _ticks(right: float) -> Iterator[tuple[str, float]]:
-    """Names of percentiles and their nines, as far as the curves go, and not on top of the end."""
+    """Axis ticks: names of percentiles and their nines, up to shortly before the end of the curves."""
     for place, name in enumerate(_PERCENTILES):
         nines = float(place) if place else log10(2.0)
         if nines <= 0.97 * right:

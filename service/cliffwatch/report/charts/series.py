@@ -1,6 +1,6 @@
 """Data of the report's charts: one column per measure, one row per window, compact enough for a 36 h run.
 
-A hole between windows is a row of nothing, so that no line is drawn across time that was not measured.
+A gap between windows is a row of None, so that no line is drawn across time that was not measured.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,11 +32,11 @@ from cliffwatch.report.schema.report import ReportDocument
 
 #: The latency measures that are charted, by their keys in a window.
 CHARTED = ("p50", "p99", "p999", "max")
-#: Beyond so many, marks hide the chart; the list of events below it has the rest.
+#: Maximum number of marks: more would hide the chart; the list of events below it has the rest.
 MARK_LIMIT = 500
-#: Characters of a mark at most; the table of events has the rest.
+#: Maximum number of characters of a mark; the table of events has the whole text.
 TEXT_LIMIT = 160
-#: What an engine or a state change says in the ordinary course of a run needs no mark.
+#: Engine events of an ordinary run get no mark; of state changes, only _MARKED_STATES do.
 _ORDINARY = frozenset({"started", "exited", "worker_cost", "load_ended"})
 _MARKED_STATES = frozenset({RunState.STOPPING.value, RunState.INTERRUPTED.value})
 _MARKED_TYPES = frozenset({EventType.CLOCK, EventType.JOURNAL, EventType.NOTE})
@@ -46,13 +46,13 @@ Column = list[float | int | None]
 
 @dataclass(frozen=True, slots=True)
 class ChartSeries:
-    """`elapsed` holds the middle of each window in seconds since the load began; every column is as long.
+    """Chart columns of one length: `elapsed` holds the middle of each window in seconds since the load began.
 
     `latency` maps a latency name to its charted measures in microseconds; `rates` maps a counter to its increments per
     measured second. `marks` are (elapsed seconds, type, text). `layers` maps what was measured below the client to
     microseconds, or for `queue_depth` to requests. `evidence` maps `device_write_latency` to microseconds,
-    `write_amplification` and `clean_blocks` to ratios. `findings` are what is drawn of each finding, and
-    `heat` is the drives' latency as it was spread.
+    `write_amplification` and `clean_blocks` to ratios. `findings` are the chart marks of each finding, and
+    `heat` is the heat map of the drives' latency.
     """
 
     elapsed: list[float | int]
@@ -62,19 +62,19 @@ class ChartSeries:
     layers: dict[str, Column]
     #: (start, end) in elapsed seconds, and the age of the oldest operation in seconds where it is known.
     stalls: list[tuple[float, float, float | None]] = field(default_factory=list)
-    #: That age at the end of each window in which nothing was completed, in microseconds.
+    #: Age of the oldest operation at the end of each stalled window, in microseconds; None for other windows.
     outstanding: Column = field(default_factory=list)
     evidence: dict[str, Column] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
     heat: HeatMap | None = None
-    #: How the primary latency was spread.
+    #: Heat map of the primary latency.
     spread: HeatMap | None = None
     #: Latency name → phase → its merged histogram.
     curves: dict[str, dict[str, Histogram]] = field(default_factory=dict)
 
 
 def series_of(run: Collected, found: Sequence[ReportedFinding] = ()) -> ChartSeries:
-    """Columns of all windows, rounded to four significant digits."""
+    """Chart columns of all windows of a run, rounded to four significant digits."""
     zero = run.load.start if run.load else 0.0
     rows: list[JournalWindow | None] = []
     elapsed: list[float | int] = []
@@ -153,7 +153,7 @@ def _microseconds(seconds: float | None) -> float | int | None:
 
 
 def _rates(rows: list[JournalWindow | None]) -> dict[str, Column]:
-    """Rates per measured second. The device's two directions are one column, since the engine's bytes are too."""
+    """Rates per measured second. Device writes and reads are one column, since the engine's `bytes` are one, too."""
     sources = {
         "bytes": ("bytes",),
         "operations": ("operations",),
@@ -198,8 +198,8 @@ def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
     if run.load is None:
         return []
     marks = [(event.at, event.type.value, _text(event)) for event in _last_updates(run.events) if _is_marked(event)]
-    # At the time at which they started to fire, not at which they were received.
     marks += [(mark.start, "mark", f"marked: {mark.text}"[:TEXT_LIMIT]) for mark in marks_in(run.events)]
+    # Alerts are marked at the time at which they started to fire, not at which they were received.
     marks += [
         (span.start, EventType.ALERT.value, f"alert: {span.name} {span.summary}") for span in alert_spans(run.events)
     ]
@@ -208,7 +208,7 @@ def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
 
 
 def _last_updates(events: Sequence[Event]) -> Iterator[Event]:
-    """The events with the last update of each finding only: the finding itself is drawn at its onset."""
+    """Events with only the last update of each finding; the finding itself is drawn at its onset."""
     last: dict[FindingKey, Event] = {}
     for event in events:
         if (key := _updated(event)) is not None:
@@ -220,7 +220,7 @@ def _last_updates(events: Sequence[Event]) -> Iterator[Event]:
 
 
 def _updated(event: Event) -> FindingKey | None:
-    """Which finding an event is an update of; None where it is none."""
+    """Key of the finding that an event updates; None where it updates none."""
     return key_in(event.detail) if (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE) else None
 
 
@@ -236,7 +236,7 @@ def _text(event: Event) -> str:
 
 
 def _short(number: float) -> float | int:
-    """Number of four digits, an int where it is whole: `12.0` takes two bytes more than `12`."""
+    """Round to four significant digits, to an int where whole: `12.0` takes two bytes more than `12`."""
     return _plain(four_digits(number))
 
 

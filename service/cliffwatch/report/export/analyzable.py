@@ -1,7 +1,7 @@
-"""The CSV that `cliffwatch analyze` reads, with everything of a run that analysis looks at, so that both find the same.
+"""The CSV that `cliffwatch analyze` reads, with all input of a run's own analysis, so that both have the same findings.
 
-A row is a window or a gap. The columns of latencies without a name are those of the operation that the run is spoken of
-by, which the column `operation` names; those of other operations and of single drives carry their names.
+A row is a window or a gap. Latency columns without a name are those of the primary operation, which the column
+`operation` names; columns of other operations and of single drives include their names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ from cliffwatch.report.export.window_table import WindowTable
 from cliffwatch.report.limits.results import judge_limits, outcomes
 
 Row = dict[str, Any]
-#: A row whose window was not measured at all, and of which no event says why.
+#: Gap reason of a row that was not measured at all, and for which no event records a reason.
 _NOT_MEASURED = "not_measured"
 
 
@@ -98,7 +98,7 @@ def _rows(table: WindowTable, columns: dict[str, str], known: dict[str, Series])
 
 
 def _parted(pieces: Iterable[JournalWindow | Gap], moment: float) -> Iterator[JournalWindow | Gap]:
-    """Pieces with a gap across the moment split in two: the part that is not judged is kept apart."""
+    """Pieces with a gap across `moment` split in two there, since the part before it (warm-up) is not judged."""
     for piece in pieces:
         if isinstance(piece, Gap) and piece.start < moment < piece.end:
             yield replace(piece, end=moment)
@@ -121,7 +121,7 @@ def _row(piece: JournalWindow | Gap, zero: float, columns: dict[str, str], known
 
 
 def _broken_limits(table: WindowTable) -> dict[float, str]:
-    """What is said of each limit that was broken, by when it was; `no cliff` and similar limits are in the findings."""
+    """Sentence for each broken limit, by time of its first breach; without limits on findings, such as `no cliff`."""
     run = collect(table.directory)
     judged = [each for each in judge_limits(run, ()) if each.broken]
     return {

@@ -1,4 +1,4 @@
-"""The formats that windows can be had in, and how each is written."""
+"""Export formats of a run's windows, and the writer of each."""
 
 import csv
 import io
@@ -14,20 +14,20 @@ from cliffwatch.base.version import VERSION
 from cliffwatch.report.export.analyzable import analyzable
 from cliffwatch.report.export.window_table import TEXT_COLUMNS, WHOLE_COLUMNS, WindowTable
 
-#: Rows of one piece of a Parquet file: what is held in memory at a time.
+#: Rows of one piece of a Parquet file, which is held in memory until it is written.
 _ROWS_AT_ONCE = 5_000
-#: What a formula begins with, for one spreadsheet or another.
+#: Characters that begin a formula in a spreadsheet.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(table: WindowTable, output: BinaryIO) -> None:
-    """A line that names the columns, then a line a row. An empty field was not measured."""
+    """Write CSV: a line that names the columns, then one line per row. An empty field was not measured."""
     rows = ([row.get(column) for column in table.columns] for row in table.rows())
     _write_lines(table.columns, rows, output)
 
 
 def write_parquet(table: WindowTable, output: BinaryIO) -> None:
-    """The columns of the CSV with their types; null was not measured. The run's id stands in the file's metadata."""
+    """Write Parquet: the typed columns of the CSV; null was not measured. The file's metadata has the run's id."""
     whole = {*WHOLE_COLUMNS, *table.counters}
     types = [
         pa.string() if name in TEXT_COLUMNS else pa.int64() if name in whole else pa.float64() for name in table.columns
@@ -46,13 +46,13 @@ def write_parquet(table: WindowTable, output: BinaryIO) -> None:
 
 
 def write_analyzable(table: WindowTable, output: BinaryIO) -> None:
-    """The CSV that `cliffwatch analyze` reads; raises Problem(bad_request) for a run without any latency."""
+    """Write the CSV that `cliffwatch analyze` reads. Raises Problem(bad_request) for a run without any latency."""
     found = analyzable(table)
     _write_lines(found.header, found.rows, output)
 
 
 def _write_lines(header: Iterable[str], rows: Iterable[list[Any]], output: BinaryIO) -> None:
-    # Detached at the end, since closing the text would close the output.
+    # Detached at the end, since closing the text wrapper would close the output.
     text = io.TextIOWrapper(output, encoding="utf-8", newline="", write_through=False)
     try:
         writer = csv.writer(text, lineterminator="\n")
@@ -64,12 +64,12 @@ def _write_lines(header: Iterable[str], rows: Iterable[list[Any]], output: Binar
 
 
 def _inert(value: Any) -> Any:
-    """Text that a spreadsheet would evaluate as a formula, as text: a journal from elsewhere may hold any name."""
+    """Escape text that a spreadsheet would evaluate as a formula: an imported journal may hold any name."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _array(type_: Any, values: list[Any]) -> Any:
-    """A counter beyond what the column can hold, or of another type in a damaged journal, was not measured."""
+    """Arrow array of values; null for a counter too large for the column, or of another type in a damaged journal."""
     try:
         return pa.array(values, type_)
     except (pa.ArrowException, TypeError, OverflowError):
@@ -83,7 +83,7 @@ def _fitting(type_: Any, value: Any) -> Any:
         return None
 
 
-#: By the name that `--format` takes.
+#: Writer of each format, by its name for `--format`.
 WRITERS: dict[str, Callable[[WindowTable, BinaryIO], None]] = {
     "csv": write_csv,
     "parquet": write_parquet,

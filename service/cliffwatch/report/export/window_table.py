@@ -25,7 +25,7 @@ Row = dict[str, Value]
 WINDOW, GAP = "window", "gap"
 TEXT_COLUMNS = ("row", "phase", "gap_reason", "operation")
 WHOLE_COLUMNS = ("window", "count", "stalled")
-#: What every table begins with, in this order.
+#: Columns that every table begins with, in this order.
 COLUMNS = (
     "row",
     "window",
@@ -46,10 +46,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class WindowTable:
-    """Table of a run's windows so far: those that are committed.
+    """Table of a run's windows that are committed so far.
 
-    `counters` and `gauges` are all that any window has, each a column behind `COLUMNS`. `primary` is the operation that
-    the run is spoken of by; None when nothing was timed. `load` is None when no load began, and then there is no row.
+    `counters` and `gauges` are the names that any window has, each a column after `COLUMNS`. `primary` is the primary
+    latency; None when no latency was measured. `load` is None when no load began; then there are no rows.
     """
 
     directory: Path
@@ -60,7 +60,7 @@ class WindowTable:
     primary: str | None
     gaps: tuple[Gap, ...]
     windows: int
-    #: When what is judged begins: where the warm-up ends.
+    #: End of the warm-up, from which on the run is judged, in seconds since the epoch.
     judged_start: float
 
     @property
@@ -73,7 +73,7 @@ class WindowTable:
         gap = next(gaps, None)
         for number, window in enumerate(JournalReader(self.directory).windows()):
             if number == self.windows:
-                # What has come since the gaps were looked for.
+                # Windows that were committed after the gaps were computed.
                 break
             while gap is not None and gap.start < window.start:
                 yield gap
@@ -84,7 +84,7 @@ class WindowTable:
             gap = next(gaps, None)
 
     def rows(self) -> Iterator[Row]:
-        """Values by column; what was not measured is absent."""
+        """Rows as values by column; values that were not measured are None or absent."""
         for piece in self.pieces():
             if isinstance(piece, Gap):
                 reported: Row = {"row": GAP, "gap_reason": piece.reason}
@@ -114,7 +114,7 @@ class WindowTable:
 
 
 def table_of(directory: Path) -> WindowTable:
-    """Look through a journal, whole or damaged, finished or not."""
+    """Read the columns and gaps of a journal, whole or damaged, finished or not."""
     reader = JournalReader(directory)
     order = order_in(reader)
     events = list(events_until_finished(reader))
@@ -142,7 +142,7 @@ def table_of(directory: Path) -> WindowTable:
         run_id=order.run_id if order else directory.name,
         load=load,
         counters=tuple(sorted(counters.keys() - taken)),
-        # A gauge of a counter's name would be a column that stands twice.
+        # A gauge with the name of a counter would be a duplicate column.
         gauges=tuple(sorted(gauges.keys() - taken - counters.keys())),
         primary=primary_latency(sorted(operations)),
         gaps=gaps,
@@ -159,7 +159,7 @@ def _first(directory: Path, count: int) -> Iterator[JournalWindow]:
 
 
 def _rounded(seconds: float | None) -> float | None:
-    """To the nanosecond where seconds are few, and to the microsecond where they are since 1970."""
+    """Round to the nanosecond, or to the microsecond from a million seconds on, as for seconds since 1970."""
     return None if seconds is None else round(seconds, 6 if abs(seconds) >= 1e6 else 9)
 
 

@@ -1,1 +1,1 @@
-"""A workload's limits on a run: judged over the whole run, and as they stand while it goes on."""
+"""A workload's limits on a run: judged over the whole run, and their current values during the run."""

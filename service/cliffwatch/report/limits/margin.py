@@ -10,7 +10,7 @@ def is_beyond(limit: Limit, value: float) -> bool:
 
 
 def margin(limit: Limit, value: float | None) -> str:
-    """How far a value is from its bound, on which side."""
+    """Text of how far a value is from the limit's bound, and on which side; empty without a value or a bound."""
     if value is None or not limit.bound:
         return ""
     share = format_share(abs(value - limit.bound) / limit.bound)

@@ -1,8 +1,8 @@
 """Current values of a live run's limits, and how far each is from its bound.
 
-The spans that are judged, when one broke a limit and what it was at worst are the report's (`analysis/limit_spans.py`),
-percentiles read off merged histograms. A watch follows a run's journal and keeps no more than a limit's span of it, so
-that a page asks for little however long the run is.
+Judged spans, times of breaches and worst values are the same as in the report (`analysis/limit_spans.py`), with
+percentiles read off merged histograms. A watch follows a run's journal and holds no more than a limit's span of it, so
+that a request of a page costs little however long the run is.
 """
 
 import threading
@@ -25,17 +25,17 @@ from cliffwatch.model.window import OLDEST_OUTSTANDING
 from cliffwatch.report.format import byte_rate, duration, elapsed, latency
 from cliffwatch.report.limits.margin import is_beyond, margin
 
-#: Windows that are read for one answer; a watch that is further behind says so and goes on with the next one.
+#: Windows that are read per request; a watch that is further behind reports that and continues with the next request.
 BATCH = 2000
-#: Runs that are watched at the same time; the one that was not asked for the longest is forgotten.
+#: Maximum number of runs that are watched at the same time; the least recently requested is dropped.
 WATCHED_RUNS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class LimitNow:
-    """A limit as a page shows it: its text, the value, its margin, what the value is of, and whether it was broken.
+    """A limit as a page shows it: its text, the value, its margin, the span of the value, and whether it was broken.
 
-    `again` says that one that was broken holds at this moment.
+    `again`: it was broken earlier and holds now.
     """
 
     text: str
@@ -48,7 +48,7 @@ class LimitNow:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Values that are not in windows: write amplification by limit's span (highest drive), and kinds of findings."""
+    """Values that are not in windows: write amplification by limit span (highest drive), and kinds of the findings."""
 
     amplification: dict[float | None, float]
     found: Sequence[str]
@@ -65,7 +65,7 @@ class _Slider:
         self._seconds = 0.0
         self._bytes = 0
         self._name = limit.operation
-        # Of a limit over a span: its first breach, its latest, what these were at worst, and how many there were.
+        # Of a limit over a span: first breach, latest breach, worst value of the first, and number of breaches.
         self._first: Breach | None = None
         self._latest: Breach | None = None
         self._worst_of_first: float | None = None
@@ -73,13 +73,13 @@ class _Slider:
 
     def add(self, window: JournalWindow, reader: JournalReader) -> None:
         self._name = self._name or primary_latency(list(window.latency))
-        # A window of the span is remembered by where it stands, not with all that it says.
+        # Of each window of the span, only the fields that are needed again are held in memory.
         counters = {name: value for name, value in window.counters.items() if name in ("bytes", "operations")}
         gauges = {name: value for name, value in window.gauges.items() if name == OLDEST_OUTSTANDING}
         latency = {name: summary for name, summary in window.latency.items() if name == self._name}
         kept = replace(window, gauges=gauges, latency=latency, counters=counters)
         over = self.limit.over_seconds
-        # A span begins with a window, and is over when the next window would end behind it.
+        # A span begins with a window, and is complete when the next window would end after it.
         while over is not None and self._inside and self._inside[0].start + over + 1e-6 < window.end:
             self._judge(over)
             gone = self._inside.popleft()
@@ -91,7 +91,7 @@ class _Slider:
                 self._judge(over)
 
     def _judge(self, over_seconds: float) -> None:
-        """Take into account the span that begins with the first window kept. Once more is no harm."""
+        """Record a breach if the span that begins with the first window held breaks the limit. Safe to repeat."""
         badness = self._badness if self.is_judged else None
         if badness is None:
             return
@@ -107,7 +107,7 @@ class _Slider:
 
     @property
     def _badness(self) -> float | None:
-        """Amount by which the limit is broken by the windows kept; None where it holds."""
+        """How badly the windows held break the limit; None where it holds."""
         if self.limit.subject is LimitSubject.THROUGHPUT:
             return -(self.value or 0.0) if self.is_beyond else None
         count = self._merged.count
@@ -122,7 +122,7 @@ class _Slider:
         try:
             histogram = reader.histograms(window).get(self._name)
         except Problem:
-            return  # damaged there, which the report says
+            return  # latency.hlog is damaged there; the report lists it
         for each in filter(None, (histogram, outstanding(window, self.limit))):
             (self._merged.merge if sign > 0 else self._merged.remove)(each)
 
@@ -157,20 +157,20 @@ class _Slider:
             start, worst = self._first.start - self._origin, show(self._worst_of_first)
             note += f"; {first_words(start, worst, self._breaches)}"
         elif self.limit.over_seconds is None:
-            # The whole load is one span, and broken by no window of it: it may hold yet.
+            # A limit over the whole load is broken by no single window: it may still hold at the end.
             is_broken = self.is_beyond
         value, away = show(self.value), margin(self.limit, self.value)
         return LimitNow(self.limit.text, value, away, note, is_broken, is_broken and not self.is_beyond)
 
 
 def first_words(start_seconds: float, worst: str, breaches: int) -> str:
-    """Text of when a limit was first broken: the start of the window that broke it, as the report has it."""
+    """Text on a limit's first breach: start of the window that broke it, as in the report, worst value, later ones."""
     again = f", {breaches - 1} {'time' if breaches == 2 else 'times'} more" if breaches > 1 else ""
     return f"first at {elapsed(start_seconds)} ({worst} at worst){again}"
 
 
 class LimitWatch:
-    """The limits of one run."""
+    """Current state of the limits of one run, whose journal it follows."""
 
     def __init__(self, directory: Path, limits: Sequence[str], origin: float) -> None:
         self.limits = [parse_limit(text) for text in limits]
@@ -184,7 +184,7 @@ class LimitWatch:
         self._lock = threading.Lock()
 
     def read_on(self) -> bool:
-        """Read what the journal gained, a batch at most; says whether that was all."""
+        """Read the journal's new windows, a batch at most. Returns whether that was all of them."""
         with self._lock:
             if not self._sliders:
                 return True
@@ -199,7 +199,7 @@ class LimitWatch:
             return True
 
     def now(self, outside: Outside) -> list[LimitNow]:
-        """Each limit, in the order of the workload."""
+        """Current state of each limit, in the workload's order."""
         with self._lock:
             return [
                 self._sliders[limit.text].now() if limit.text in self._sliders else _of_outside(limit, outside)
@@ -236,7 +236,7 @@ def _of_outside(limit: Limit, outside: Outside) -> LimitNow:
 
 
 def judged_limit(row: dict[str, Any]) -> LimitNow:
-    """A limit of a run that is over, from its report's row: whether it held, and when it was first broken."""
+    """Limit of a finished run, from a row of its report: whether it held, and when it was first broken."""
     broken = row["broken"]
     value = "broken" if broken else "held" if row["held"] else "not judged"
     note = row.get("unjudged", "")

@@ -27,16 +27,16 @@ from cliffwatch.telemetry.increases import increase
 
 #: More spans than this are counted and not listed.
 SPAN_LIMIT = 100
-#: The windows' own names of percentiles, by those that limits use.
+#: Names of percentiles in windows, by their names in limits.
 _STORED = dict(zip(("p50", "p90", "p99", "p99.9", "p99.99"), QUANTILE_NAMES, strict=True)) | {"max": "max"}
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenSpan:
-    """When a limit was broken, in seconds since the epoch, and the worst value among the spans, in words.
+    """Time in which a limit was broken, from `start` to `end` (since the epoch), and the worst value in it, as text.
 
-    It was broken from `start` to `end`. `window_end` is the end of the window that broke it, which begins at `start`;
-    None where no single one did: over the whole load, and by a finding.
+    `window_end` is the end of the window that broke the limit, which begins at `start`; None where no single window
+    broke it: for a limit over the whole load, or on findings.
     """
 
     start: float
@@ -49,8 +49,8 @@ class BrokenSpan:
 class Judged:
     """Result for one limit. `unjudged` says why it could not be judged; empty where it could.
 
-    `margin` is how far the worst value was from the bound, in words; empty where that is not known. `windows` and
-    `operations` are how many it was judged by.
+    `margin` is how far the worst value was from the bound, as text; empty where that is not known. `windows` and
+    `operations` are the numbers of windows and operations that it was judged by.
     """
 
     text: str
@@ -66,7 +66,7 @@ class Judged:
 
 
 def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judged, ...]:
-    """Each limit of the run's workload, in the order in which they are written."""
+    """Judge each limit of the run's workload, in the workload's order; empty without an order.json or a load."""
     if run.order is None or run.load is None:
         return ()
     windows = [window for window in run.windows if window.phase in JUDGED_PHASES and window.seconds > 0]
@@ -80,14 +80,14 @@ def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judg
 
 
 def _missed(coverage: Coverage | None) -> str:
-    """Reason why a limit cannot be said to have held throughout: low coverage; else empty."""
+    """Reason why limits cannot be judged to have held: coverage is too low; else empty."""
     if coverage is None or coverage.ratio >= COVERAGE_MINIMUM:
         return ""
     return f"it held in what was measured, which is {percent(coverage.ratio)} of the time"
 
 
 def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ...]:
-    """Limits as the verdict takes them: those that did not hold."""
+    """Sentence for the verdict on each limit that was broken or could not be judged."""
     zero = run.load.start if run.load else 0.0
     result = []
     for each in judged:
@@ -147,8 +147,8 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
 
 
 def _least_margin(windows: Sequence[JournalWindow], name: str, limit: Limit) -> str:
-    """Least margin of a limit that held. The percentile of a span is at most the highest of its windows'; where that is
-    beyond the bound, the margin is unknown."""
+    """Text of the least margin of a limit that held. A span's percentile is at most the highest of its windows'; where
+    that is beyond the bound, the margin is unknown: empty."""
     key = _STORED[limit.measure]
     highest = [value for window in windows if (value := window.latency.get(name, {}).get(key)) is not None]
     highest += [
@@ -163,8 +163,8 @@ def _least_margin(windows: Sequence[JournalWindow], name: str, limit: Limit) -> 
 def _worth_reading(windows: Sequence[JournalWindow], name: str, limit: Limit) -> Sequence[JournalWindow]:
     """Windows that can be in a span that breaks the limit.
 
-    Where the percentile of every single window is within the bound, so is that of what they are merged to; so only
-    spans that have a window with a higher one need their histograms read.
+    Where the percentile of every window of a span is within the bound, so is the span's; so histograms have to be read
+    only for spans that have a window above the bound.
     """
     key = _STORED[limit.measure]
     bound = limit.bound or 0.0
@@ -194,9 +194,9 @@ def _tally(reader: JournalReader, window: JournalWindow, name: str, limit: Limit
 
 
 def _merged(reader: JournalReader, windows: Sequence[JournalWindow], name: str, limit: Limit) -> Histogram | None:
-    """None where latency.hlog is damaged there, which the report shows elsewhere.
+    """Merged histogram of latency `name`; None where latency.hlog is damaged there, which the report shows elsewhere.
 
-    A window that timed nothing was measured nonetheless: it has no latencies, but for what waits in a stall.
+    A window without this latency adds nothing, or the age of the oldest operation in a stall (`outstanding`).
     """
     timed = [window for window in windows if name in window.latency]
     merged = reader.merged(timed, lambda window: "span").get("span", {}).get(name) if timed else Histogram()
@@ -211,7 +211,7 @@ def _percentile(
 ) -> float | None:
     start, end = breach.worst_start, breach.worst_end
     if limit.quantile >= 1.0:
-        # The worst span is the one with most latencies above the bound, and the highest may be in any.
+        # The worst span is the one with most latencies above the bound; the highest latency may be in any span.
         start, end = breach.start, breach.until
     inside = [w for w in windows if w.start >= start - 1e-6 and w.end <= end + 1e-6]
     histogram = _merged(reader, inside, name, limit)

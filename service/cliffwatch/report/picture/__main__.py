@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
     directory: Path = parser.parse_args(arguments).directory
-    # OpenBLAS takes its memory with its first calculation, and ends the process where it gets none.
+    # OpenBLAS allocates its memory with its first calculation, and ends the process where it gets none.
     np.linalg.inv(np.eye(3))
     limit_memory(MEMORY_LIMIT_BYTES)
     try:

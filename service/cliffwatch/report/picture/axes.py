@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.ticker import FixedLocator
 
-#: From lowest to highest of a logarithmic axis: within it two multiples of a power of ten stand wherever it begins.
+#: Least ratio of highest to lowest value of a logarithmic axis: wherever it begins, it has two round numbers.
 _SPAN_MINIMUM = 3.0
 _TICKS_LIMIT = 8
 
@@ -15,7 +15,7 @@ def widened(lowest: float, highest: float) -> tuple[float, float]:
 
 
 def log_ticks(lowest: float, highest: float) -> list[float]:
-    """Three to eight round numbers: powers of ten where these are enough, else 1, 2, 5, else every digit."""
+    """Ticks at three to eight round numbers: powers of ten if these are enough, else 1, 2, 5, else every digit."""
     exponents = range(int(np.floor(np.log10(lowest))), int(np.ceil(np.log10(highest))) + 1)
     ticks: list[float] = []
     for digits in ((1,), (1, 2, 5), range(1, 10)):

@@ -1,6 +1,6 @@
-"""report.png: the report in one picture, for a chat, a ticket or a slide.
+"""Draw report.png: the report in one picture, for a chat, a ticket or a slide.
 
-It shows what report.html shows first, of the same figures: the verdict's sentence, the client's p99 beside the drive's
+It shows the same figures as the top of report.html: the verdict's sentence, the client's p99 beside the drive's
 latency, throughput, and the likely cause. No browser is needed, and the same journal gives the same picture.
 """
 
@@ -28,7 +28,7 @@ from cliffwatch.report.picture.axes import even_bytes, log_ticks, widened
 from cliffwatch.report.picture.text import Writing, plain
 from cliffwatch.report.schema.report import ReportDocument
 
-#: As shown in a chat; drawn at a third more, so that it is sharp there and on denser screens.
+#: Size as shown in a chat; drawn with a third more dots, so that it is sharp there and on denser screens.
 WIDTH_INCHES, HEIGHT_INCHES = 12.0, 6.75
 DOTS_PER_INCH = 400 / 3
 
@@ -50,12 +50,12 @@ LEFT, WIDTH = 0.08, 0.88
 _GAP_VISIBLE = 0.0015
 _LABELS_LIMIT = 12
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400, 172800)
-#: What the drives' latency may be taken from, the best first, and what that is.
+#: Chart series for the drives' latency, the best first: field, column and label.
 _DEVICE = (("layers", "device_p99", "device p99"), ("layers", "device_mean", "device mean"))
 
 
 def draw(report: Report) -> bytes:
-    """The picture of a report, as PNG."""
+    """Draw the picture of a report, as PNG."""
     with styled():
         output = io.BytesIO()
         composed(report).savefig(output, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
@@ -72,11 +72,11 @@ def composed(report: Report) -> Figure:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The drawing library's settings as the picture needs them, whatever the machine's are."""
+    """Apply the matplotlib settings of the picture, regardless of the machine's own settings."""
     settings: Any = {
         "font.family": "DejaVu Sans",
         "font.size": 9,
-        # Dollar signs in what comes from outside are dollar signs.
+        # A dollar sign in text from outside must not begin a formula.
         "text.parse_math": False,
         "axes.edgecolor": LINE,
         "axes.labelcolor": QUIET,
@@ -88,7 +88,7 @@ def styled() -> Iterator[None]:
         "agg.path.chunksize": 20_000,
     }
     with mpl.rc_context(), warnings.catch_warnings():
-        # A sign that the font lacks is drawn as a box.
+        # A character that the font lacks is drawn as a box.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         mpl.rcdefaults()
         mpl.rcParams.update(settings)
@@ -117,7 +117,7 @@ class _Picture:
             self._figure.text(0.5, 0.45, words, ha="center", color=QUIET, fontsize=14)
 
     def _head(self) -> float:
-        """Draw verdict, name and sentence; returns where they end."""
+        """Draw verdict, name and sentence. Returns the height at which they end, as a share of the picture's."""
         run, verdict = self._document["run"], VerdictName(self._document["verdict"]["name"])
         box = {"boxstyle": "round,pad=0.45,rounding_size=0.9", "facecolor": TONES[verdict], "edgecolor": "none"}
         badge = self._figure.text(
@@ -135,7 +135,7 @@ class _Picture:
         return top
 
     def _about(self) -> float:
-        """Draw run id and target in the corner; returns their width."""
+        """Draw run id, target and drive in the corner. Returns their width, as a share of the picture's."""
         run = self._document["run"]
         place = [plain(run["target"])] if "target" in run else []
         drives = [finding["drive"] for finding in self._document["findings"] if "drive" in finding]
@@ -149,7 +149,7 @@ class _Picture:
         return max(self._writing.extent(words, 9) for words in lines)
 
     def _foot(self) -> float:
-        """Draw the likely cause with its evidence, and dates; returns where they begin."""
+        """Draw the likely cause with its evidence, and dates. Returns their height, as a share of the picture's."""
         run, coverage = self._document["run"], self._document.get("coverage", {})
         reported = []
         if "load_start" in run:
@@ -239,7 +239,7 @@ class _Picture:
         axes.plot(times[alone], values[alone], ".", color=tone, markersize=3)
 
     def _baseline(self, axes: Axes) -> None:
-        """Draw the baseline band (nine of ten of its windows) of the findings on this latency."""
+        """Draw the baseline band (nine of ten of its windows) of the findings on the primary latency."""
         found = [
             (finding["baseline"], *finding["baseline_band"])
             for finding in self._series.findings
@@ -252,7 +252,7 @@ class _Picture:
             axes.plot([], [], color=BASELINE, alpha=0.35, linewidth=6, label=words)
 
     def _dress(self, axes: Axes, labelled: bool) -> None:
-        """Phases, gaps and findings on a chart; their names on one that is `labelled`."""
+        """Draw phases, stalls, gaps and findings on a chart, with their names if `labelled`."""
         across = axes.get_xaxis_transform()
         for index, phase in enumerate(self._document["phases"]):
             start, end = max(0.0, phase["start_seconds"]), min(self._end, phase["end_seconds"])
@@ -290,7 +290,7 @@ class _Picture:
                 )
 
     def _stalls(self, axes: Axes, across: Any, labelled: bool) -> None:
-        """Draw stalls; the dots are the age of the oldest operation that was due."""
+        """Draw stalls as bands. `_latency` draws the age of the oldest operation in them as dots."""
         spans = [(start, max(end - start, _GAP_VISIBLE * self._end)) for start, end, _ in self._series.stalls]
         if not spans:
             return
@@ -340,7 +340,7 @@ def _legend(axes: Axes, bottom: float) -> None:
 
 
 def _cause_of(document: ReportDocument) -> str:
-    """The likely cause of the first finding that counts, what speaks for it beyond the headline, and the runner-up."""
+    """Text: likely cause of the first degrading finding, its evidence beyond the headline, and the runner-up."""
     findings = sorted(document["findings"], key=lambda finding: not finding["degrades"])
     finding = next((finding for finding in findings if "cause" in finding), None)
     if finding is None:

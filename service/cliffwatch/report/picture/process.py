@@ -27,17 +27,17 @@ def picture_of(
     report: Path | None = None,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> bytes:
-    """The picture that belongs to the report in `directory`, as PNG; `report`: where that one is instead.
+    """PNG picture of the report in `directory`, or in the directory `report` where given; drawn if it is not stored.
 
-    `cache` is where the drawing library keeps its list of fonts; `turn` is held while one is drawn or waited for.
-    Raises Problem: report_not_ready without a report, journal_unreadable where something else has its place, internal
+    `cache` is the directory of matplotlib's font list; `turn` is held while a picture is drawn or waited for.
+    Raises Problem: report_not_ready without a report, journal_unreadable where report.json cannot be read, internal
     when the picture cannot be drawn, or what `turn` raises.
     """
     place = report or directory
     if (kept := _kept(place)) is not None:
         return kept
     with turn(), one_at_a_time(cache):
-        # The previous holder of the lock may have drawn this very picture.
+        # The previous holder of the lock may have drawn this picture.
         if (kept := _kept(place)) is not None:
             return kept
         made_at = _made_at(place)
@@ -59,7 +59,7 @@ def _made_at(directory: Path) -> int:
 
 
 def _kept(directory: Path) -> bytes | None:
-    """The picture, if it was drawn of the report that there is now: it bears that one's time."""
+    """The stored picture, if it is of the current report: both files have the same modification time. Else None."""
     picture = directory / files.REPORT_PNG
     made_at = _made_at(directory)
     try:
@@ -74,7 +74,7 @@ def _keep(directory: Path, content: bytes, made_at: int) -> None:
         durable.write_durably(picture, content)
         os.utime(picture, ns=(made_at, made_at))
     except OSError as error:
-        # It is good all the same, and is drawn anew when it is asked for again.
+        # The picture is still returned; the next request draws it again.
         _LOG.warning("the picture of %s cannot be kept: %s", directory, error)
 
 

@@ -7,12 +7,12 @@ from matplotlib.textpath import TextToPath
 
 _FAMILY = "DejaVu Sans"
 _POINTS_PER_INCH = 72
-#: No line of the picture holds so many signs, and no text of it has more lines than this leaves room for.
+#: Characters beyond which a line, or a text of several lines, does not fit into the picture.
 _LINE_SIGNS, _TEXT_SIGNS = 400, 2000
 
 
 def plain(text: str) -> str:
-    """Text on one line, cut to what can be shown, without control characters and halves of characters."""
+    """Text on one line, truncated to what can be shown, without control characters and lone surrogates."""
     whole = text[:_TEXT_SIGNS].encode("utf-8", "replace").decode("utf-8")
     return " ".join("".join(sign if sign.isprintable() else " " for sign in whole).split())
 
@@ -36,7 +36,7 @@ class Writing:
         return float(width) / self._points
 
     def fitted(self, words: str, width: float, size: float, weight: str = "normal") -> str:
-        """Words, cut visibly where they are too wide."""
+        """Words, truncated with an ellipsis where they are wider than `width`."""
         if len(words) <= _LINE_SIGNS and self.extent(words, size, weight) <= width:
             return words
         fits, too_many = 0, min(len(words), _LINE_SIGNS)

@@ -1,1 +1,1 @@
-"""The types of report.json, of which report.schema.json is made: `python -m cliffwatch.report.schema`."""
+"""Types of report.json, from which `python -m cliffwatch.report.schema` generates report.schema.json."""

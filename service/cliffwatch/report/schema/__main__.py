@@ -1,4 +1,4 @@
-"""`python -m cliffwatch.report.schema`: write report.schema.json, which is published, from the types."""
+"""`python -m cliffwatch.report.schema`: generate the published report.schema.json from the types."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def schema() -> dict[str, Any]:
 
 
 def _without_titles(node: Any) -> Any:
-    """Pydantic gives each field its own name as a title."""
+    """Remove titles from a JSON Schema: Pydantic gives each field its own name as a title."""
     if isinstance(node, list):
         return [_without_titles(each) for each in node]
     if not isinstance(node, dict):

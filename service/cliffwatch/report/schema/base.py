@@ -1,4 +1,4 @@
-"""What the types of report.json have in common: their numbers, and that no field is there which is not named."""
+"""Shared by the types of report.json: constrained numbers and texts, and a configuration without unknown fields."""
 
 from typing import Annotated, Any
 
@@ -15,9 +15,9 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 def constrained(schema: dict[str, Any] | None = None) -> ConfigDict:
-    """An object whose fields are described by the text below each, with further words of JSON Schema."""
+    """Configuration of an object without unknown fields; docstrings below fields describe them; `schema` is added."""
     return ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=schema)
 
 
-#: Decorates each type.
+#: Decorator of a type without further JSON Schema.
 document = with_config(constrained())

@@ -18,7 +18,7 @@ from cliffwatch.report.schema.base import (
 )
 from cliffwatch.report.schema.findings import FindingDocument, JudgedByDocument, Layers, LimitDocument
 
-#: Grows when a field changes its meaning or goes away.
+#: Incremented when a field changes its meaning or is removed.
 FORMAT_VERSION: Literal[2] = 2
 
 

@@ -1,4 +1,4 @@
-"""Is well where everything is readable that Grafana would read, and its own directory can be written."""
+"""Stand-in for Grafana's health check: 200 when it can read all that Grafana would, and write Grafana's directory."""
 
 import json
 import os
@@ -21,6 +21,6 @@ class Health(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-# The first process of a container is ended by no signal that it does not handle.
+# A signal does not end the first process of a container unless the process handles it.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 HTTPServer((SETTINGS["GF_SERVER_HTTP_ADDR"], int(SETTINGS["GF_SERVER_HTTP_PORT"])), Health).serve_forever()
