@@ -180,6 +180,22 @@ def test_errors_of_sysbench_are_those_of_their_own_interval() -> None:
     assert read(OutputFormat.SYSBENCH, *lines).table.errors == 30
 
 
+@pytest.mark.parametrize("seconds", [10.4, 10.6, 2.7])
+def test_the_rate_of_a_steady_log_is_the_same_to_its_end(seconds: float) -> None:
+    lines = [f"{at}, 1000000, 1, 4096, 0" for at in range(10, round(1000 * seconds) + 1, 10)]
+    samples = read(OutputFormat.FIO_LOG, *lines).table.samples
+    assert [sample.values["operations_per_second"] for sample in samples] == pytest.approx(
+        [100] * len(samples), rel=0.05
+    )
+
+
+def test_failures_before_the_first_success_and_after_the_last_are_counted() -> None:
+    failed, well = "0 {0} failed 0 {1} 0", "0 {0} 5000 0 {1} 0"
+    lines = [(failed if at < 3 or at > 8 else well).format(at, 1_790_000_000 + at) for at in range(12)]
+    output = read(OutputFormat.PGBENCH, *lines)
+    assert output.table.errors == 6
+
+
 def test_averages_of_several_jobs_and_directions_are_one_row() -> None:
     lines = [f"{at}, {latency}, {way}, 0, 0" for way in (0, 1) for at, latency in ((1000, 10), (2001, 20), (3000, 30))]
     table = read(OutputFormat.FIO_LOG, *lines, "1000, 30, 1, 0, 0", unit=LatencyUnit.MICROSECONDS).table

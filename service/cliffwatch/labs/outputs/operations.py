@@ -45,7 +45,8 @@ class OperationLog:
         self._failures.append(self._milliseconds(line, end) / 1000)
 
     def reading(self) -> Reading:
-        """Make a row for each window from the first to the last operation; the last window only if it is half full."""
+        """Make a row for each window from the first to the last operation. The last window is as long as what is left,
+        between half and one and a half of the others."""
         if not self._count:
             return Reading([])
         ends = {
@@ -53,11 +54,12 @@ class OperationLog:
             for name, found in self._ends.items()
         }
         latencies = {name: np.frombuffer(found, dtype=np.float32) for name, found in self._latencies.items()}
-        first = max(0.0, min(float((ends[name] - latencies[name]).min()) for name in ends))
-        last = max(float(found.max()) for found in ends.values())
+        first = max(0.0, min([*self._failures, *(float((ends[name] - latencies[name]).min()) for name in ends)]))
+        last = max([*self._failures, *(float(found.max()) for found in ends.values())])
         length = _SHORT_SECONDS if last - first <= _LONG_FROM_SECONDS else _LONG_SECONDS
         count = max(1, round((last - first) / length))
         rows = [Row(index * length, {}, {END_COLUMN: (index + 1) * length, RATE_COLUMN: 0.0}) for index in range(count)]
+        rows[-1].numbers[END_COLUMN] = max(last - first, rows[-1].at + length / 2)
         for name in ends:
             _fill(rows, length, ends[name] - first, latencies[name], f"{name}." if name else "")
         for end in self._failures:
@@ -85,7 +87,7 @@ def _fill(
     borders = np.searchsorted(places[order], np.arange(len(rows) + 1))
     for index, row in enumerate(rows):
         values = np.sort(latencies[order[borders[index] : borders[index + 1]]])
-        row.numbers[RATE_COLUMN] += len(values) / length
+        row.numbers[RATE_COLUMN] += len(values) / (row.numbers[END_COLUMN] - row.at)
         if len(values):
             ranks = [max(1, int(np.ceil(quantile * len(values) - 1e-9))) - 1 for quantile in QUANTILES]
             row.numbers |= {
@@ -97,7 +99,7 @@ def _fill(
     for place in np.flatnonzero(latencies > length):
         start, end = float(ends[place] - latencies[place]), float(ends[place])
         for index in range(max(0, int(start / length)), min(len(rows), int(end / length))):
-            age = (index + 1) * length - start
             row = rows[index]
+            age = row.numbers[END_COLUMN] - start
             if row.numbers[RATE_COLUMN] == 0:
                 row.numbers[OLDEST_COLUMN] = max(row.numbers.get(OLDEST_COLUMN, 0.0), age)
