@@ -12,8 +12,10 @@ from cliffwatch.analysis.journal_series import UPDATED_NOTE
 from cliffwatch.app.index import index_run, rebuild
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.model.request import Submission
 from cliffwatch.store.database import Database
-from cliffwatch.store.models import FindingRow, RunRow
+from cliffwatch.store.models import FindingRow, RunRow, WorkloadRow
+from cliffwatch.store.workloads import put_workload
 
 
 @pytest.mark.parametrize(
@@ -113,3 +115,17 @@ def test_of_findings_that_are_alike_only_the_newest_are_restated(database: Datab
     with database.snapshot() as session:
         rows = session.scalars(select(FindingRow).order_by(FindingRow.event_id))
         assert [row.detail.get("ratio") for row in rows] == [None] * 2 + [7.0] * 8
+
+
+@pytest.mark.parametrize("digest", ["of its own", "another"])
+def test_a_rebuild_repairs_a_stored_workload_that_is_damaged(database: Database, tmp_path: Path, digest: str) -> None:
+    journals.queue(tmp_path, "one", submission=Submission("synthetic:nowhere", "1" * 64, workload_version=1))
+    with database.session() as session:
+        row, _ = put_workload(session, journals.synthetic_workload(), 1.0)
+        row.document = {}
+        if digest == "another":
+            row.digest = "0" * 64
+        assert rebuild(session, tmp_path).faults == {}
+    with database.snapshot() as session:
+        (stored,) = session.scalars(select(WorkloadRow))
+        assert stored.document == journals.synthetic_workload().model_dump(mode="json")

@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
@@ -61,7 +62,17 @@ def _restore_workload(
         made = add_version(session, original, row.workload_version, order.created_at)
         session.flush()
         known[key] = made
-    elif present.digest != digest_of(original):
-        displaced.append(Workload.model_validate(present.document))
+        return
+    other = _workload_in(present)
+    if other is None or present.digest != digest_of(original):
+        displaced += [] if other is None else [other]
         present.document = original.model_dump(mode="json")
         present.digest = digest_of(original)
+
+
+def _workload_in(row: WorkloadRow) -> Workload | None:
+    """The workload that a row holds; None where the row is damaged."""
+    try:
+        return Workload.model_validate(row.document)
+    except ValidationError:
+        return None
