@@ -42,12 +42,13 @@ class FiringAlert:
     @staticmethod
     def of_event(event: Event) -> "FiringAlert":
         reported = event.detail
-        labels = reported.get("labels") or {}
+        labels = reported.get("labels")
+        labels = labels if isinstance(labels, dict) else {}
         return FiringAlert(
             event.name,
             str(reported.get("severity") or ""),
             " ".join(str(reported[name]) for name in ("summary", "description") if reported.get(name)),
-            float(reported.get("starts_at") or event.at),
+            event.moment("starts_at") or event.at,
             str(reported.get("fingerprint")),
             "run_id" in labels,
             runbook_link(event.name, labels),

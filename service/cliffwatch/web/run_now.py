@@ -50,7 +50,7 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
         body["silent"] = _silence(row, reader, services.clock.wall())
     else:
         verdict = VerdictName(row.verdict) if row.verdict else None
-        body["limits"] = [asdict(judged_limit(limit)) for limit in _reported_limits(services, run_id)]
+        body["limits"] = _reported_limits(services, run_id)
         body["remedy"] = remedy_of(verdict, row.reasons or [], run_id)
     return JSONResponse(body, headers=HEADERS)
 
@@ -68,13 +68,12 @@ def _silence(row: RunRow, reader: JournalReader, now: float) -> str:
 
 
 def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
-    """Limits as the run's report judged them; none while it has no report."""
+    """Limits as the run's report judged them; none while it has no report, or a damaged one."""
     try:
         report = json.loads(services.reports.read(run_id, files.REPORT_JSON))
-    except (Problem, ValueError):
+        return [asdict(judged_limit(row)) for row in report["limits"]]
+    except (Problem, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return []
-    limits = report.get("limits") if isinstance(report, dict) else None
-    return limits if isinstance(limits, list) else []
 
 
 def time_left(run: RunSummary) -> str | None:
