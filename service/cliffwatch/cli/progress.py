@@ -72,7 +72,9 @@ class Notices:
 
 
 def _has_changed(last: tuple[float, float], present: tuple[float, float]) -> bool:
-    return any(not 1 / UPDATE_FACTOR < now / before < UPDATE_FACTOR for before, now in zip(last, present, strict=True))
+    return any(
+        not before / UPDATE_FACTOR < now < before * UPDATE_FACTOR for before, now in zip(last, present, strict=True)
+    )
 
 
 @dataclass(slots=True)

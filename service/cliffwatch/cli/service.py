@@ -158,14 +158,14 @@ def status(
     """Show whether the service is up: exit status 0 when it is ready, 3 when it is not."""
     session = session_of(context)
     state_directory = session.settings().state_directory
-    daemon = find_daemon(state_directory)
+    daemon = find_daemon(state_directory) if session.url is None else None
     url = daemon.url if daemon else session.service_url()
     if watch:
         from rich.console import Console
 
         from cliffwatch.cli.status_page import watch_status
 
-        with session.client() as client:
+        with ApiClient(url, session.token()) as client:
             watch_status(client, url, SystemClock(), Console())
     with ApiClient(url, token=None) as api:
         reason = api.why_not_ready()

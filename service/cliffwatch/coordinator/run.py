@@ -146,8 +146,10 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
     numbers = {part: [drive.major_minor for drive in each] for part, each in counted.items()}
     with _watching(context, elsewhere) as watched:
         outcome = LoadPhase(context, timeline, parts, numbers, watched, resumed).execute()
-    with suppress(PartLeftError):
+    try:
         _leave_clean(context, parts, outcome)
+    except PartLeftError:
+        return outcome
     return replace(outcome, was_cleared=True)
 
 

@@ -124,9 +124,10 @@ def _remove_in(parent: int, path: Path, run_id: str) -> None:
         _empty(directory)
         with suppress(FileNotFoundError):
             os.unlink(MARKER, dir_fd=directory)
-        # Another directory may be in its place by now; that is not removed.
-        if os.path.samestat(os.stat(path.name, dir_fd=parent, follow_symlinks=False), os.fstat(directory)):
-            os.rmdir(path.name, dir_fd=parent)
+        # Another directory may be in its place by now, which is not removed, or none.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(path.name, dir_fd=parent, follow_symlinks=False), os.fstat(directory)):
+                os.rmdir(path.name, dir_fd=parent)
     finally:
         os.close(directory)
 

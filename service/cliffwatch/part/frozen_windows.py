@@ -35,10 +35,6 @@ class FrozenWindows:
         if since is not None and before is None:
             self._context.record_event(EventType.ENGINE, "frozen", since=since)
 
-    def explains(self, start: float, end: float) -> bool:
-        """Whether a freeze overlaps the time between two windows."""
-        return self._watch is not None and bool(self._watch.within(start, end)[1])
-
     def leaves(self, window: EngineWindow) -> bool:
         """Subtract frozen time from a window; returns False when nothing of the window can be used.
 
