@@ -58,6 +58,7 @@ PLACES: dict[Set, dict[str, str]] = {
         "tests/labs/aging/": "attaches devices, and lists those of the machine",
         "tests/labs/bundle/test_bundle_import.py": "services take in bundles, and are killed meanwhile",
         "tests/labs/what_if/test_what_if_command.py": "drives are simulated until they are old",
+        "tests/observer/test_observed_run.py": "a run of most of a minute, watched by a real Prometheus",
         "tests/part/test_part_process.py": "parts are started, and load for a second each",
         "tests/report/export/test_round_trip.py": "whole runs are exported, and analysed again",
         "tests/report/test_browser.py": "opens reports of every kind in a browser",

@@ -29,6 +29,11 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("engine", "frozen"): ({"since": AT_15}, "the engine has been stopped since 15:00:00 UTC"),
     ("engine", "killed"): ({"reason": "did not stop in time"}, "the engine was killed: it did not stop in time"),
     ("engine", "load_ended"): ({"how": "completed", "message": None}, "the load was completed"),
+    ("engine", "metrics_missing"): (
+        {"reason": "Prometheus does not answer"},
+        "the system's metrics could not be read: Prometheus does not answer",
+    ),
+    ("engine", "metrics_resumed"): ({}, "the system's metrics are read again, and windows missed are made up for"),
     ("engine", "prepared"): ({"seconds": 75.2}, "the target was prepared in 1m15s"),
     ("engine", "silent"): (
         {"since": AT_15, "what": "process 12 (fio)"},

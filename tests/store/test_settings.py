@@ -94,7 +94,8 @@ def test_the_environment_is_read_at_the_edges_alone() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "read_settings"
     }
-    assert readers == {"cli/session.py", "server/openapi.py", "coordinator/__main__.py", "telemetry/__main__.py"}
+    programs = {f"{package}/__main__.py" for package in ("coordinator", "observer", "telemetry")}
+    assert readers == {"cli/session.py", "server/openapi.py"} | programs
 
 
 @pytest.mark.parametrize(

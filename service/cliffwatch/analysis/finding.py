@@ -60,7 +60,7 @@ class Sample:
     """One window, with the values of all series. A series that was not measured is absent from `values`.
 
     `oldest_seconds` is the age, at the window's end, of the oldest operation that was due and not completed; None where
-    it is not known.
+    it is not known. `is_paced`: the run makes the load itself, so that a falling rate is work that was not done.
     """
 
     start: float
@@ -68,6 +68,7 @@ class Sample:
     values: Mapping[str, float]
     phase: str | None = None
     oldest_seconds: float | None = None
+    is_paced: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 from cliffwatch.analysis.finding import Notice, Role, Sample, Series
 from cliffwatch.journal.events import Event, EventType, moment_in
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
+from cliffwatch.model.window import OBSERVED_SERIES
 
 #: Suffix of a latency measured from when an operation began; the latency of the same name without it, measured from
 #: when the operation was due, is preferred.
@@ -89,7 +90,7 @@ def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
         depth = window.gauges.get(f"{prefix}queue_depth")
         if depth is not None:
             values[f"{DEVICE}.queue_depth{suffix}"] = depth
-    return Sample(window.start, window.end, values, window.phase, age)
+    return Sample(window.start, window.end, values, window.phase, age, OBSERVED_SERIES not in window.gauges)
 
 
 def preferred_latencies(names: Iterable[str]) -> list[str]:

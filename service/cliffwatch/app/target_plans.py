@@ -18,17 +18,19 @@ from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.plan import LoadPlan
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.target import AnyTarget, BrokerTarget
+from cliffwatch.model.target import AnyTarget, BrokerTarget, ObservedTarget
 from cliffwatch.model.workload import Workload
 from cliffwatch.telemetry.address import address_of
 from cliffwatch.telemetry.drive_health import DriveSource
 from cliffwatch.telemetry.drives import find_drives
 
 _ASKING_LIMIT = 4
-_NO_DRIVES = (
-    "no drive is watched: name those of the brokers' hosts by --drives 'prometheus:SELECTOR', or, of brokers on this "
-    "machine, their data directories by broker:HOST:PORT@/DIRECTORY"
-)
+#: Notes on a run that watches no drive, by kind of target.
+_NO_DRIVES = {
+    "broker": "no drive is watched: name those of the brokers' hosts by --drives 'prometheus:SELECTOR', or, of brokers "
+    "on this machine, their data directories by broker:HOST:PORT@/DIRECTORY",
+    "observed": "no drive is watched: name those of the system's hosts by --drives 'prometheus:SELECTOR'",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,8 @@ class TargetPlanner:
         )
         notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
         watched = elsewhere or [drive.name for drive in examination.drives]
-        if not watched and isinstance(target, BrokerTarget):
-            notes.append(_NO_DRIVES)
+        if not watched and target.kind in _NO_DRIVES:
+            notes.append(_NO_DRIVES[target.kind])
         notes += notes_on_limits(workload, watched, source, self._clock.wall())
         return TargetPlan(examination, plan, tuple(notes), objections)
 
@@ -138,11 +140,11 @@ class TargetPlanner:
     @contextmanager
     def _turn_to_ask(self, target: AnyTarget, patience_seconds: float) -> Iterator[None]:
         """Limit concurrent preflight checks: brokers that do not answer must not block all requests."""
-        if not isinstance(target, BrokerTarget):
+        if not isinstance(target, BrokerTarget | ObservedTarget):
             yield
             return
         if not self._asking_brokers.acquire(timeout=patience_seconds):
-            raise Problem(Code.NOT_READY, f"{_ASKING_LIMIT} loads ask their brokers at the moment; try again")
+            raise Problem(Code.NOT_READY, f"{_ASKING_LIMIT} loads check their targets at the moment; try again")
         try:
             yield
         finally:

@@ -55,7 +55,7 @@ def add(
         str,
         typer.Option(
             "--target",
-            help="directory:PATH, device:SERIAL, broker:HOST:PORT[,…], synthetic:NAME.",
+            help="directory:PATH, device:SERIAL, broker:HOST:PORT[,…], observed:NAME, synthetic:NAME.",
             autocompletion=completion.targets,
         ),
     ],

@@ -261,6 +261,8 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("engine", "frozen"): lambda it: f"the engine has been stopped since {_field('since', it['since'])[1]}",
     ("engine", "killed"): lambda it: f"the engine was killed: it {it['reason']}",
     ("engine", "load_ended"): _load_ended,
+    ("engine", "metrics_missing"): lambda it: f"the system's metrics could not be read: {it['reason']}",
+    ("engine", "metrics_resumed"): lambda _: "the system's metrics are read again, and windows missed are made up for",
     ("engine", "prepared"): lambda it: f"the target was prepared in {_length(it['seconds'])}",
     ("engine", "silent"): lambda it: (
         f"the engine has reported nothing since {_field('since', it['since'])[1]}, and waits: {it['what']}"

@@ -1,4 +1,4 @@
-"""Targets of a run: a directory, a whole drive, brokers, or nothing at all."""
+"""Targets of a run: a directory, a whole drive, brokers, a system that others load, or nothing at all."""
 
 import json
 import re
@@ -51,6 +51,16 @@ class SyntheticTarget(Strict):
         return f"synthetic:{self.name}"
 
 
+class ObservedTarget(Strict):
+    """A system that others load, by a name for people: the run only reads its metrics."""
+
+    kind: Literal["observed"] = "observed"
+    name: Name
+
+    def __str__(self) -> str:
+        return f"observed:{self.name}"
+
+
 AbsolutePath = Annotated[str, Field(pattern=r"^/", max_length=_PATH_LIMIT)]
 
 
@@ -75,7 +85,7 @@ class BrokerTarget(Strict):
         return f"broker:{','.join(self.bootstrap_servers)}{directories}"
 
 
-AnyTarget = DirectoryTarget | DeviceTarget | SyntheticTarget | BrokerTarget
+AnyTarget = DirectoryTarget | DeviceTarget | SyntheticTarget | BrokerTarget | ObservedTarget
 
 
 Target = Annotated[AnyTarget, Field(discriminator="kind")]
@@ -91,7 +101,7 @@ def bootstrap_servers_of(target: AnyTarget) -> tuple[str, ...]:
 
 
 #: Kinds of target whose bytes cannot be compared with a drive's.
-WITHOUT_DRIVE = frozenset({"synthetic", "broker"})
+WITHOUT_DRIVE = frozenset({"synthetic", "broker", "observed"})
 
 
 def parse_target(text: str) -> AnyTarget:
@@ -142,7 +152,7 @@ def shown_targets(targets: Iterable[AnyTarget]) -> str:
     return " + ".join(map(str, targets))
 
 
-_TARGET_FIELDS = {"directory": "path", "device": "identity", "synthetic": "name"}
+_TARGET_FIELDS = {"directory": "path", "device": "identity", "synthetic": "name", "observed": "name"}
 
 
 #: How a target of each kind is written.
@@ -151,6 +161,7 @@ TARGET_FORMS = {
     "device": "device:SERIAL",
     "synthetic": "synthetic:NAME",
     "broker": "broker:HOST:PORT",
+    "observed": "observed:NAME",
 }
 
 

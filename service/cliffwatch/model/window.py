@@ -24,6 +24,10 @@ OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
 #: Gauges of drives of other hosts: age of their scrapes at the window's end, and time between the two scrapes whose
 #: difference its counters are.
 DRIVES_AGE, DRIVES_SPAN = "drives_age_seconds", "drives_span_seconds"
+#: Gauges of a load that others make: the number of series that its counts come from, the age of the oldest last sample
+#: at the window's end, and the longest time between the two samples that an increase lies between.
+OBSERVED_SERIES = "observed_series"
+OBSERVED_AGE, OBSERVED_SPAN = "observed_age_seconds", "observed_span_seconds"
 #: Gauges with the operations a second that an engine is to make; the first that exists is used.
 _REQUESTED = ("requested_operations_per_second", "target_rate")
 #: Event of a run's first engine with the grid line on which its load began (`start`): reported when it was not ready

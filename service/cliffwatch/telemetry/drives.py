@@ -83,14 +83,19 @@ class FoundDrives:
 
     def clock_trouble(self, window_seconds: float) -> str | None:
         """Sentence that the clocks differ by more than a tenth of a window and the tolerance; None otherwise."""
-        off = self.clock_ahead_seconds
-        if abs(off) <= max(CLOCK_TOLERANCE_SECONDS, window_seconds / 10):
-            return None
-        where = "ahead of" if off > 0 else "behind"
-        return (
-            f"the clock of the Prometheus that knows the drives is {abs(off):.1f} s {where} "
-            "this machine's, and their counters stand in windows that are off by as much; set both by NTP"
-        )
+        return clock_trouble(self.clock_ahead_seconds, window_seconds, "the Prometheus that knows the drives")
+
+
+def clock_trouble(ahead_seconds: float, window_seconds: float, whose: str) -> str | None:
+    """Sentence that a clock differs from this machine's by more than a tenth of a window and the tolerance; None
+    otherwise."""
+    if abs(ahead_seconds) <= max(CLOCK_TOLERANCE_SECONDS, window_seconds / 10):
+        return None
+    where = "ahead of" if ahead_seconds > 0 else "behind"
+    return (
+        f"the clock of {whose} is {abs(ahead_seconds):.1f} s {where} this machine's, and what it knows stands in "
+        "windows that are off by as much; set both by NTP"
+    )
 
 
 def drive_name(labels: Mapping[str, str]) -> str:

@@ -84,6 +84,8 @@ class WorkJudge:
         if rate == 0:
             return [*found, *self._silent(sample)]
         self._rates.append(rate)
+        if not sample.is_paced:
+            return found
         usual = sample.values.get(self._usual) if self._usual is not None else None
         return [*found, *self._shortfall.follow(self._rate, sample, rate, usual)]
 

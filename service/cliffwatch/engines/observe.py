@@ -1,0 +1,139 @@
+"""The observe engine: makes no load, reads what a Prometheus knows of one that others make.
+
+Its process is `python -m cliffwatch.observer`, which reads counters and latency histograms window by window.
+"""
+
+import re
+import signal
+import subprocess
+import sys
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.finite_json import lenient_json
+from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
+from cliffwatch.model.document import Name, Strict
+from cliffwatch.model.operation import Operation
+from cliffwatch.model.plan import LoadPlan
+
+#: Three queries of five seconds each for a source, of which there are few.
+_PATIENCE_SECONDS = 30.0
+_SELECTOR = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?P<matchers>\{.*\})?", re.DOTALL)
+_SELECTOR_LIMIT = 2000
+_UNIT_IN_NAME = re.compile(r"_(seconds|milliseconds|microseconds|nanoseconds)(?:_|$)")
+UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
+_BUCKET = "_bucket"
+
+
+def selector_parts(selector: str) -> tuple[str, str]:
+    """Metric name and label matchers with their braces, which may be empty. Raises ValueError."""
+    found = _SELECTOR.fullmatch(selector.strip())
+    if found is None:
+        raise ValueError('write a metric and its labels, such as requests_total{job="broker"}; no function or operator')
+    return found["name"], found["matchers"] or ""
+
+
+def _checked(selector: str) -> str:
+    return "".join(selector_parts(selector))
+
+
+Selector = Annotated[str, Field(max_length=_SELECTOR_LIMIT), AfterValidator(_checked)]
+
+
+class HistogramSource(Strict):
+    """A classic histogram of Prometheus; series that match are added up. `unit` is read from its name where that ends
+    in one."""
+
+    histogram: Selector
+    unit: Literal["seconds", "milliseconds", "microseconds", "nanoseconds"] | None = None
+
+    @model_validator(mode="after")
+    def _has_unit(self) -> Self:
+        name, _ = selector_parts(self.histogram)
+        if self.unit is None and _UNIT_IN_NAME.search(name) is None:
+            raise ValueError(f"{name} does not end in a unit; add `unit: seconds`, or the one that its buckets are in")
+        return self
+
+    @property
+    def buckets(self) -> str:
+        """Selector of its buckets."""
+        name, matchers = selector_parts(self.histogram)
+        return f"{name.removesuffix(_BUCKET)}{_BUCKET}{matchers}"
+
+    @property
+    def unit_seconds(self) -> float:
+        """What 1 in the label `le` is in seconds."""
+        found = _UNIT_IN_NAME.search(selector_parts(self.histogram)[0])
+        assert self.unit is not None or found is not None, "validated"
+        return UNITS[self.unit or found[1]]  # type: ignore[index]
+
+
+class ObserveLoad(Strict):
+    """What is read of a Prometheus: `latency` by operation, and counters of operations, bytes and errors.
+
+    `prometheus` is the name of one of your own; the stack's own is asked otherwise. Without `operations`, the latencies
+    of the operation that a client waits for first are counted.
+    """
+
+    prometheus: Name | None = None
+    latency: Annotated[dict[Operation, HistogramSource], Field(min_length=1)]
+    operations: Selector | None = None
+    bytes: Selector | None = None
+    errors: Selector | None = None
+
+
+class ObserveEngine:
+    """Runs `python -m cliffwatch.observer` as a process."""
+
+    name = "observe"
+    load_model = ObserveLoad
+    target_kinds = frozenset({"observed"})
+    latencies = tuple(each.value for each in Operation)
+    stop_signal = signal.SIGTERM
+
+    def is_virtual(self, load: ObserveLoad) -> bool:
+        return False
+
+    def plan(self, load: ObserveLoad, context: EngineContext) -> LoadPlan:
+        command = tuple(self._command(load, context))
+        return LoadPlan(writes=(), command=command, direct=True, written_bytes=0, notes=_notes(load))
+
+    def probe(self, load: ObserveLoad, context: EngineContext) -> Probe:
+        command = [*self._command(load, context), "--check"]
+        try:
+            done = subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return Probe(unreachable=(f"Prometheus did not answer within {_PATIENCE_SECONDS:g} s",))
+        try:
+            found: dict[str, Any] = lenient_json(done.stdout)[0]
+            return Probe(*(tuple(map(str, found[part])) for part in ("notes", "unreachable", "refused")))
+        except (ValueError, KeyError, TypeError) as error:
+            said = done.stderr.decode("utf-8", "replace").strip()[-500:]
+            raise Problem(Code.INTERNAL, f"what the observer found cannot be read: {said or error!r}") from error
+
+    def prepare(self, load: ObserveLoad, context: EngineContext) -> None:
+        return None
+
+    def launch(self, load: ObserveLoad, context: EngineContext) -> Launch:
+        return Launch(self._command(load, context))
+
+    def translator(self, load: ObserveLoad, context: EngineContext) -> Translator:
+        return JsonLines()
+
+    def facts(self, load: ObserveLoad, context: EngineContext) -> EngineFacts:
+        return EngineFacts(warnings=_notes(load))
+
+    @staticmethod
+    def _command(load: ObserveLoad, context: EngineContext) -> list[str]:
+        times = (context.start, context.stop, context.window_seconds)
+        return [sys.executable, "-m", "cliffwatch.observer", load.model_dump_json(), *map(repr, times)]
+
+
+def _notes(load: ObserveLoad) -> tuple[str, ...]:
+    """Sentences on what the run's figures cannot say."""
+    notes = ["latencies are read from the buckets of Prometheus, and percentiles are as exact as these are narrow"]
+    if load.errors is None:
+        notes.append("errors are not observed: `load.errors` names no counter of them")
+    return tuple(notes)

@@ -1,0 +1,170 @@
+"""Queries of a system's metrics: windows of its load, and a check of what Prometheus has of it."""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import format_duration, four_digits
+from cliffwatch.engines.observe import ObserveLoad
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.window import OBSERVED_AGE, OBSERVED_SERIES, OBSERVED_SPAN, EngineWindow
+from cliffwatch.observer.buckets import BOUND_LABEL, histogram_of
+from cliffwatch.observer.increases import CounterIncreases, Increases
+from cliffwatch.telemetry.address import PrometheusAddress
+from cliffwatch.telemetry.drives import clock_trouble
+from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
+
+_PATIENCE_SECONDS = 5.0
+#: Counter of latencies above a histogram's highest finite bound, which are counted at that bound.
+BEYOND = "latencies_beyond_buckets"
+#: A window must hold so many scrapes at least, so that its figures are its own.
+_SCRAPES_PER_WINDOW = 2
+#: Over which it is seen how often a source is scraped, in seconds.
+_RECENT_SECONDS = 300
+_NAMED_AT_MOST = 5
+
+
+@dataclass(slots=True)
+class Check:
+    """What a check found, as sentences: notes, why Prometheus cannot be queried, and what would not work."""
+
+    notes: list[str] = field(default_factory=list)
+    unreachable: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+class ObservedSystem:
+    """Metrics of one system in one Prometheus. Windows must be requested in their order."""
+
+    def __init__(self, load: ObserveLoad, server: PrometheusAddress) -> None:
+        self._load = load
+        self._server = server
+        self._prometheus: Prometheus | None = None
+        self._increases: dict[str, CounterIncreases] = {}
+
+    def window(self, start_seconds: float, end_seconds: float) -> EngineWindow | None:
+        """The window between two moments (epoch); None where Prometheus has no samples of it.
+
+        Raises QueryFailed; the window can be requested again.
+        """
+        # Nothing older counts; the range of a query begins with a sample that is in it.
+        span = 2 * (end_seconds - start_seconds) + 1
+        with self._connected() as prometheus:
+            answers = {
+                name: prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds)
+                for name, selector in self._selectors().items()
+            }
+        try:
+            return self._window_of(answers, start_seconds, end_seconds)
+        except (ValueError, OverflowError) as error:
+            raise QueryFailed(f"what Prometheus has of the system makes no sense: {error}") from error
+
+    def check(self, window_seconds: float, clock: Clock) -> Check:
+        """Whether the system can be observed in windows of this length."""
+        found = Check()
+        try:
+            with self._connected() as prometheus:
+                asked_at = clock.wall()
+                ahead = prometheus.now() - (asked_at + clock.wall()) / 2
+                for name, selector in self._selectors().items():
+                    answers = prometheus.query_samples(f"{selector}[{_RECENT_SECONDS}s]", clock.wall())
+                    _check_source(found, f"load.{name}", selector, answers, window_seconds)
+        except QueryFailed as error:
+            found.unreachable.append(str(error))
+            return found
+        if trouble := clock_trouble(ahead, window_seconds, "the Prometheus that knows the system"):
+            found.notes.append(trouble)
+        return found
+
+    def close(self) -> None:
+        if self._prometheus is not None:
+            self._prometheus.close()
+            self._prometheus = None
+
+    @contextmanager
+    def _connected(self) -> Iterator[Prometheus]:
+        """The connection. After a failed query the next one reads the files of the server's secrets again."""
+        if self._prometheus is None:
+            self._prometheus = Prometheus(self._server, 0.0)
+        self._prometheus.deadline = time.monotonic() + _PATIENCE_SECONDS
+        try:
+            yield self._prometheus
+        except QueryFailed:
+            self.close()
+            raise
+
+    def _selectors(self) -> dict[str, str]:
+        """Selector of each source, by its field of the load."""
+        selectors = {f"latency.{operation}": source.buckets for operation, source in self._load.latency.items()}
+        counters = {"operations": self._load.operations, "bytes": self._load.bytes, "errors": self._load.errors}
+        return selectors | {name: selector for name, selector in counters.items() if selector is not None}
+
+    def _window_of(
+        self, answers: Mapping[str, Sequence[PrometheusAnswer]], start_seconds: float, end_seconds: float
+    ) -> EngineWindow | None:
+        increases = {
+            name: self._increases.setdefault(name, CounterIncreases()).in_window(found, start_seconds, end_seconds)
+            for name, found in answers.items()
+        }
+        measured = [each for each in increases.values() if each.by_labels]
+        if not measured:
+            return None
+        latency, beyond = self._latency_of(increases)
+        counters = {"operations": self._operations_of(increases, latency)}
+        counters |= {name: round(increases[name].total) for name in ("bytes", "errors") if name in increases}
+        if beyond:
+            counters[BEYOND] = beyond
+        gauges = {
+            OBSERVED_SERIES: float(sum(len(each.by_labels) for each in measured)),
+            OBSERVED_AGE: four_digits(max(each.age_seconds for each in measured)),
+            OBSERVED_SPAN: four_digits(max(each.span_seconds for each in measured)),
+        }
+        present = {name: histogram for name, histogram in latency.items() if histogram.count}
+        return EngineWindow(start_seconds, end_seconds, counters, gauges, present)
+
+    def _latency_of(self, increases: Mapping[str, Increases]) -> tuple[dict[str, Histogram], int]:
+        """Histogram of each operation, and how many latencies lie above the bounds of all."""
+        latency: dict[str, Histogram] = {}
+        beyond = 0
+        for operation, source in self._load.latency.items():
+            found = increases[f"latency.{operation}"].by_labels
+            latency[operation.value], above = histogram_of(found, source.unit_seconds)
+            beyond += above
+        return latency, beyond
+
+    def _operations_of(self, increases: Mapping[str, Increases], latency: Mapping[str, Histogram]) -> int:
+        if "operations" in increases:
+            return round(increases["operations"].total)
+        first = primary_latency(list(latency))
+        assert first is not None, "a load has a latency"
+        return latency[first].count
+
+
+def _check_source(
+    found: Check, where: str, selector: str, answers: Sequence[PrometheusAnswer], window_seconds: float
+) -> None:
+    """Add to `found` what Prometheus has of one source."""
+    if not answers:
+        found.refused.append(f"{where}: Prometheus has no samples of {selector} in the last five minutes")
+        return
+    if where.startswith("load.latency.") and not all(BOUND_LABEL in answer.labels for answer in answers):
+        found.refused.append(f"{where}: {selector} is no histogram: a series of it has no label {BOUND_LABEL!r}")
+        return
+    apart = [float(np.median(np.diff(each.times))) / 1000 for each in answers if len(each.times) > 2]
+    names = sorted({each.labels.get("instance", "?") for each in answers})
+    shown = ", ".join(names[:_NAMED_AT_MOST]) + (", …" if len(names) > _NAMED_AT_MOST else "")
+    often = f", scraped every {format_duration(round(max(apart), 1))}" if apart else ""
+    count = "1 series" if len(answers) == 1 else f"{len(answers)} series"
+    found.notes.append(f"{where}: {count} of {shown}{often}")
+    if apart and max(apart) * _SCRAPES_PER_WINDOW > window_seconds * 1.05:
+        least = format_duration(math.ceil(max(apart) * _SCRAPES_PER_WINDOW))
+        found.refused.append(
+            f"{where}: it is scraped every {format_duration(round(max(apart), 1))}, and a window lasts "
+            f"{format_duration(window_seconds)}; make the window {least} or longer, or scrape more often"
+        )

@@ -1,0 +1,112 @@
+"""A system that others load, seen through a real Prometheus that goes away and comes back."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, queue_run, start_worker
+from tests.observer.observed import SELECTOR, ObservedDemo
+from tests.telemetry.prometheus_server import PrometheusServer
+
+from cliffwatch.engines.contract import EngineContext, Probe
+from cliffwatch.engines.observe import ObserveEngine, ObserveLoad
+from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.model.target import ObservedTarget
+
+LOAD: dict[str, Any] = {"latency": {"publish": {"histogram": SELECTOR}}, "bytes": "demo_bytes_total"}
+WORKLOAD: dict[str, Any] = {"engine": "observe", "window": "2s", "phases": {"soak": "40s"}}
+
+
+@pytest.fixture
+def prometheus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrometheusServer:
+    server = PrometheusServer(tmp_path / "prometheus")
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", server.url)
+    return server
+
+
+def probe(load: dict[str, Any], directory: Path, window_seconds: float = 2.0) -> Probe:
+    now = time.time()
+    context = EngineContext(
+        run_id="checked",
+        path=directory,
+        is_device=False,
+        scratch=directory,
+        window_seconds=window_seconds,
+        start=now,
+        stop=now + 10,
+        state_directory=directory,
+    )
+    return ObserveEngine().probe(ObserveLoad.model_validate(load), context)
+
+
+def windows_of(directory: Path) -> list[JournalWindow]:
+    return list(JournalReader(directory).windows())
+
+
+def names_of(directory: Path) -> list[str]:
+    return [event.name for event in events(directory) if event.name.startswith("metrics_")]
+
+
+def test_a_window_has_what_was_counted_in_it_and_a_slow_span_is_in_the_percentiles(
+    tmp_path: Path, prometheus: PrometheusServer
+) -> None:
+    with ObservedDemo() as system:
+        prometheus.scrape("demo", system.port)
+        with prometheus:
+            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
+            directory = queue_run(tmp_path / "watched", target=ObservedTarget(name="demo"), load=LOAD, **WORKLOAD)
+            worker = start_worker(directory)
+            wait_until(lambda: len(windows_of(directory)) >= 4, "windows")
+            system.latency_seconds = 0.1
+            wait_until(lambda: len(windows_of(directory)) >= 8, "windows of the slow span")
+            prometheus.kill()
+            wait_until(lambda: names_of(directory) == ["metrics_missing"], "the event that Prometheus is away")
+            prometheus.start()
+            wait_until(lambda: names_of(directory) == ["metrics_missing", "metrics_resumed"], "that it is back")
+            assert worker.wait(120) == 0
+    windows = windows_of(directory)
+    fast, slow = windows[1], windows[7]
+    assert fast.latency["publish"]["p99"] == pytest.approx(0.004, rel=0.1)
+    assert slow.latency["publish"]["p50"] == pytest.approx(0.096, abs=0.032)
+    counted = sum(window.counters["operations"] for window in windows)
+    # The span without Prometheus is a gap, and in no window.
+    assert counted == pytest.approx(200 * sum(window.gauges["observed_span_seconds"] for window in windows), rel=0.02)
+    assert all(window.gauges["observed_span_seconds"] <= 4 for window in windows)
+    assert len(windows) >= 12
+    assert sum(window.counters["bytes"] for window in windows) == 4096 * counted
+    assert all(0 < window.gauges["observed_age_seconds"] < 2.5 for window in windows)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert report["verdict"]["name"] in {"pass", "invalid"}
+    assert any("errors are not observed" in each for each in report["facts"]["warnings"])
+
+
+def test_a_check_says_what_there_is_and_what_is_missing(
+    tmp_path: Path, prometheus: PrometheusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreachable = probe(LOAD, tmp_path).unreachable
+    assert "does not answer" in unreachable[0]
+    with ObservedDemo() as system:
+        prometheus.scrape("demo", system.port)
+        with prometheus:
+            wait_until(lambda: prometheus.has("count_over_time(demo_bytes_total[1m]) >= 4"), "samples of the system")
+            found = probe(LOAD, tmp_path)
+            assert found.notes == (
+                f"load.latency.publish: 11 series of 127.0.0.1:{system.port}, scraped every 1s",
+                f"load.bytes: 1 series of 127.0.0.1:{system.port}, scraped every 1s",
+            )
+            assert (found.unreachable, found.refused) == ((), ())
+            often = probe(LOAD, tmp_path, 1.0).refused
+            assert "make the window 2s or longer" in often[0]
+            missing = probe(LOAD | {"errors": 'demo_bytes_total{request="none"}'}, tmp_path).refused
+            assert missing == (
+                'load.errors: Prometheus has no samples of demo_bytes_total{request="none"} in the last five minutes',
+            )
+            refused = probe(LOAD | {"bytes": "demo_bytes_total{request=}"}, tmp_path).unreachable
+            assert "Prometheus refused" in refused[0]
+    unknown = probe(LOAD | {"prometheus": "stagign"}, tmp_path).refused
+    assert "'stagign' is no Prometheus that is known" in unknown[0]
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", "")
+    assert "set CLIFFWATCH_PROMETHEUS_URL" in probe(LOAD, tmp_path).refused[0]
