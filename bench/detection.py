@@ -1,9 +1,9 @@
 """Quality of detection on soaks with known degradations: how many are missed, false alarms, and delays.
 
-The soaks come from three different generators, and a fourth lays over them what percentiles hide: stalls, loads that
-fade, rare spikes. Nothing was tuned on the seeds. `python -m bench.detection` prints every kind with its counts and
-intervals; `--peers` adds the results of other methods on the same series, and `--otava` those of Apache Otava, in a
-temporary environment of its own.
+The soaks come from three different generators, and a fourth adds to such soaks what percentiles hide: stalls, loads
+that fade, rare spikes. No detector was tuned on these seeds. `python -m bench.detection` prints results by generator
+and kind, with counts and confidence intervals; `--peers` adds the results of other methods on the same series, and
+`--otava` those of Apache Otava, in a temporary environment of its own.
 """
 
 import argparse
@@ -75,13 +75,13 @@ class Pooled:
 
 
 def figures() -> list[Figure]:
-    """The figures that docs/figures.md states."""
+    """The figures of online and offline detection that docs/figures.md states."""
     corpus = list(soaks(range(FIRST_SEED, FIRST_SEED + SEEDS)))
     return [*_online_figures(measure(corpus, online, True)), *_offline_figures(measure(corpus, offline, False))]
 
 
 def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
-    """One soak per generator and seed, with degradations and look-alikes, alone and together, as they are drawn."""
+    """One soak per generator and seed; its degradations and look-alikes, if any, are drawn at random."""
     for seed in seeds:
         yield lognormal.make(seed)
         yield queue.make(seed)
@@ -98,7 +98,7 @@ def offline(soak: Soak) -> list[Finding]:
 
 
 def measure(corpus: Sequence[Soak], method: Method, is_online: bool) -> Pooled:
-    """Pooled score of a method on a corpus: by the time of detection when `is_online`, else by the onset."""
+    """Pooled score of a method on a corpus; findings match by time of detection if `is_online`, else by their onset."""
     pooled = Pooled()
     for soak in corpus:
         pooled.add(*_measured(soak, method, is_online))

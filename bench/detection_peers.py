@@ -15,7 +15,7 @@ from testkit.soaks.soak import Soak
 
 from cliffwatch.analysis.finding import Finding, FindingKind
 
-#: A change by a smaller ratio counts as no finding of any method.
+#: A change by a smaller ratio is not counted as a finding, whatever the method.
 _RATIO = 1.2
 _OTAVA = """
 import json, sys

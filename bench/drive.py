@@ -176,7 +176,7 @@ def compare(drive: EmulatedDrive, probe: Probe, job: list[str]) -> dict[str, See
 
 @contextmanager
 def counted(probe: Probe, device: str, operation: str) -> Iterator[list[Scrape]]:
-    """Scrapes before and after a load: the last has at least 99 % of the requests that the kernel completed."""
+    """Scrapes before and after the block's load; the second has at least 99 % of the requests the kernel completed."""
     before, completed_before = probe.scrape(), completed(device, operation)
     scrapes = [before]
     yield scrapes
@@ -196,7 +196,7 @@ def completed(device: str, operation: str) -> int:
 
 
 def fio_jobs(*arguments: str, before: Sequence[str] = ()) -> dict[str, Any]:
-    """Run fio, by the command `before`; returns its JSON output, with all jobs reported together."""
+    """Run fio, prefixed with the command `before`; returns the JSON result of its jobs, merged into one."""
     common = [
         *before,
         "fio",

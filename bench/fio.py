@@ -43,7 +43,7 @@ def plain_operations_per_second(directory: Path) -> float:
 
 
 def watched_operations_per_second(base: Path, number: int) -> float:
-    """Operations per second of the same job as a run, over the seconds that its windows measured."""
+    """Operations per second of the same job executed as a run, over the seconds that the run's windows measured."""
     job = "[w]\n" + "".join(f"{name}={value}\n" for name, value in JOB.items())
     directory = queue_run(
         base / f"run-{number}",

@@ -116,7 +116,7 @@ def produce_java(cluster: Cluster, topic: str, batch_bytes: int) -> Cost:
 
 
 def consume(cluster: Cluster, topic: str) -> Cost:
-    """Cost of consuming a whole topic: the load ends soon, and reading continues until the topic's end."""
+    """Cost of consuming a whole topic: the load lasts one window, and its drain then reads on to the topic's end."""
     consumer = {"from": "earliest"}
     topics = {"existing": [topic]}
     begun = time.monotonic()
@@ -160,7 +160,7 @@ def flat() -> Cost:
 
 
 def growth(memory_bytes: Sequence[int]) -> float:
-    """Growth of memory in bytes from after the first fifth, by when every buffer was used, to the last tenth."""
+    """Growth of median memory in bytes from after the first fifth, when all buffers were used, to the last tenth."""
     settled = memory_bytes[len(memory_bytes) // 5 : -1]
     tenth = max(1, len(settled) // 10)
     return statistics.median(settled[-tenth:]) - statistics.median(settled[:tenth])

@@ -44,7 +44,7 @@ _PROBE = Path(__file__).parents[1] / ".cliffwatch" / "ebpf"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Cost of one process `at` seconds after the start; of the page, whose processes are the browser's, its heap."""
+    """Cost of one process `at` seconds after the start; of the page, which has no own process, only its heap."""
 
     at: float
     cost: ProcessCost
@@ -99,7 +99,7 @@ def _stack() -> Iterator[Stack]:
 
 
 def workload(name: str, hours: float, **retention: Any) -> dict[str, Any]:
-    """Workload with the drill's load, at a rate that leaves time on a machine of two processors to other processes."""
+    """Workload with the load of the preset `drill`, at a rate that leaves time to others on two processors."""
     return {
         "version": 1,
         "name": name,

@@ -1,9 +1,8 @@
 """python -m deploy.configure: give the watchers' containers their tokens and configurations, as `cliffwatch up` does.
 
-A container's files cannot simply be committed: the tokens in them are made by the service's database. So the same
-functions write them as in `cliffwatch up`, once the service is ready and before a watcher starts. Rules and dashboards
-are copied for watchers whose images have none: from this image, because file modes of a checkout may keep the watchers
-from reading them.
+These files cannot simply be committed: the service's database makes the tokens in them. So the functions of
+`cliffwatch up` write them, once the service is ready and before a watcher starts. For watchers whose images have no
+rules and dashboards, these are copied from this image: file modes may keep the watchers from reading a checkout's.
 """
 
 import argparse
@@ -36,7 +35,7 @@ PUBLISHED = ("alerts", "dashboards/json", "dashboards/provisioning")
 def configurations(settings: Settings, profiles: list[str], published_at: Path | None) -> dict[Path, str]:
     """Text of each watcher's configuration, by its path, with the exporters that the profiles start.
 
-    `published_at` is the directory where a watcher finds what `publish` copied, None when it reads this process's own.
+    `published_at` is the directory where a watcher finds what `publish` copied, None if it reads the originals.
     """
     service = f"{settings.listen_host}:{settings.listen_port}"
     channels, faults = with_secrets(read_channels(settings))
@@ -68,13 +67,13 @@ def configurations(settings: Settings, profiles: list[str], published_at: Path |
 
 
 def major_version(image: str) -> int:
-    """Major version of the program in an image, by its tag; 2, whose configuration every version reads, if unknown."""
+    """Major version of an image's program, by its tag; 2 if unknown, since every version reads version 2's format."""
     found = re.search(r":v?(\d+)\.", image)
     return 2 if found is None else int(found[1])
 
 
 def publish(directory: Path) -> None:
-    """Copy the directories that the watchers read, in place of those of an earlier image."""
+    """Copy the directories PUBLISHED into `directory`, replacing copies from an earlier image."""
     for name in PUBLISHED:
         target = directory / name
         if target.exists():

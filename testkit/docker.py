@@ -31,7 +31,7 @@ GRACE_SECONDS = 60.0
 #: Where images, layers and volumes are.
 DATA = CACHE / "docker"
 _CGROUP = f"cliffwatch-tests-{os.getpid()}"
-#: Directories to which an engine and its helpers write whatever their options say: it gets a tmpfs in place of each.
+#: Directories that an engine and its helpers write to regardless of their options: it gets a tmpfs in place of each.
 _HIDDEN = (Path("/run/docker"), Path("/run/containerd"), Path("/etc/docker"))
 #: Directories of this machine that are mounted into a root of another release.
 _SHARED = ("/proc", "/sys", "/dev", "/tmp")

@@ -26,7 +26,7 @@ def synthetic_workload(name: str = "steady", **changes: Any) -> Workload:
 
 
 def rewritten(line: bytes, **fields: Any) -> bytes:
-    """A journal line with these fields of its JSON object replaced, and the checksum that matches."""
+    """A journal line with these fields of its JSON object replaced and its checksum computed anew."""
     return sealed(json.dumps(json.loads(opened(line)) | fields)).encode()
 
 

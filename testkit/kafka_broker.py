@@ -40,7 +40,7 @@ def java(*arguments: str, heap: str = "512m") -> list[str]:
 
 
 def tool(*arguments: str, heap: str = "256m") -> list[str]:
-    """Like `java`, for a class that soon ends: optimising code that runs once gains nothing."""
+    """Like `java`, for a short-lived class: without the optimising compiler, useless for code that runs once."""
     return java("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *arguments, heap=heap)
 
 

@@ -15,7 +15,7 @@ MACHINE_LOCK = Path("/var/lock/cliffwatch-tests")
 
 @contextmanager
 def machine_lock(*, exclusive: bool, path: Path = MACHINE_LOCK) -> Iterator[None]:
-    """Hold the lock; prints to stderr when it waits for tests of another checkout. Raises OSError."""
+    """Hold the lock; prints to stderr when it waits for tests of another checkout. Raises OSError if it cannot lock."""
     # Shared by tests of every user, the first of which creates it.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     how = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH

@@ -41,7 +41,7 @@ def free_address() -> str:
 
 
 class _Ledger:
-    """Lock file, in which the process that reserved a port locks the byte at the port's number, and untried ports."""
+    """Lock file of reserved ports: a process locks the byte at its port's number. `untried`: ports not tried yet."""
 
     def __init__(self) -> None:
         end = int(_RANGE.read_text().split()[0])

@@ -39,7 +39,7 @@ class PostgresqlServer:
         _wait_until_ready(programs, self)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop the server: SIGINT is the fast shutdown, which ends open connections; SIGQUIT that of a crash."""
+        """Stop the server. SIGINT: fast shutdown, which ends open connections; SIGQUIT: immediate, as in a crash."""
         assert self.process is not None
         pid_file = self.home / "data" / "postmaster.pid"
         if self.process.poll() is None and pid_file.exists():

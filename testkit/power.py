@@ -1,8 +1,8 @@
 """Simulated power cuts: the states of a directory that POSIX allows after a loss of power.
 
-Durable are a file's content as of its last fsync, and a directory's names as of the directory's own fsync. Of later
-changes any subset may be present: of a file, sectors of 512 bytes, each as it was, as it became, or of zeros where it
-had never been; of a directory, each name by itself, except that a renamed file has exactly one of its two names.
+A file's content is durable as of its last fsync, a directory's names as of the directory's own fsync. Any subset of the
+later changes may survive. In a file, each sector of 512 bytes is as it was, as it became, or zeros where there was none
+before; in a directory, each name survives or not by itself, but a renamed file has exactly one of its two names.
 File systems promise more in places (ext4 keeps the name of a new file that is synced); none of that is assumed here.
 
 A `Disk` watches the calls by which its own process changes the files below a directory, and can ignore the fsyncs of
@@ -49,8 +49,8 @@ class Site:
 class Disk:
     """Simulated disk that holds the directory `root`, whose content counts as durable at first.
 
-    `moment` is called before each change and may make images. `sites` are the fsyncs that were seen; those of
-    `forgotten` make nothing durable.
+    `moment` is called before each change and may call `image`. `sites` are the places of the fsyncs that were seen; an
+    fsync at the site `forgotten` makes nothing durable.
     """
 
     root: Path
@@ -128,7 +128,7 @@ class Disk:
             self._content[found.st_ino] = path.read_bytes()
 
     def _choose(self, live: "_Tree") -> dict[Place, int]:
-        """Choose the names that survive: inode by directory and name."""
+        """Choose at random the names that survive the cut; returns the inode by directory inode and name."""
         durable = {(parent, name): inode for parent, names in self._names.items() for name, inode in names.items()}
         before = {inode: place for place, inode in durable.items()}
         chosen: dict[Place, int] = {place: inode for place, inode in durable.items() if live.names.get(place) == inode}
@@ -205,7 +205,7 @@ class _Tree:
 
 
 def _site(path: Path, frame: FrameType | None) -> Site:
-    """Site of an fsync: the nearest caller in the service that is not a helper, else the nearest helper."""
+    """Site of an fsync: the nearest caller in the service that is not a helper, else the outermost helper."""
     nearest = None
     while frame is not None:
         file = Path(frame.f_code.co_filename)
@@ -220,7 +220,7 @@ def _site(path: Path, frame: FrameType | None) -> Site:
 
 
 def _named(path: Path) -> str:
-    """Name of what is synced, without the process id of temporary files: the same for each run and each process."""
+    """Name of what is synced; without the process id in a temporary file's name, so that every process has the same."""
     if path.is_dir():
         return "the directory"
     return path.name.lstrip(".").removesuffix(f".{os.getpid()}")

@@ -61,7 +61,7 @@ class CutDisk:
         return said
 
     def cut(self, after_writes: int, seed: int) -> None:
-        """Cut the power after this number of writes, 0 for at once; it comes back when the fault is deleted."""
+        """Cut the power after this number of writes, 0 for at once; it comes back on `DELETE /faults` to the drive."""
         self.drive.ask("PUT", "/faults", {"power_cut": {"after_writes": after_writes, "seed": seed}})
 
 

@@ -192,7 +192,7 @@ def fio_command(device: Path, **settings: str | int) -> list[str]:
 def fio(
     device: Path, before: tuple[str, ...] = (), cgroup: Path | None = None, **settings: str | int
 ) -> dict[str, Any]:
-    """Run fio, by the command `before` and in the control group; returns the first job of its JSON output."""
+    """Run fio, prefixed with the command `before`, in `cgroup` if given; returns the first job of its JSON output."""
     join = ("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup)) if cgroup else ()
     arguments = [*join, *before, *fio_command(device, **settings)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)

@@ -1,6 +1,7 @@
 """Mark a timing test void when the machine was busy before it, or the hypervisor stole processor time during it.
 
-Void is not passed. A pytest plugin (-p testkit.quiet_machine) for tests that run one at a time.
+A void test does not count as passed: it makes pytest fail. A pytest plugin (-p testkit.quiet_machine) for tests
+that run one at a time.
 """
 
 import time
@@ -46,7 +47,7 @@ class ProcessorTime:
 
 
 def _busy_before() -> float:
-    """Wait until the machine is quiet, at most PATIENCE_SECONDS; returns the share of time it was last busy."""
+    """Wait until the machine is quiet, at most PATIENCE_SECONDS; returns the last measured busy share of its time."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         before = ProcessorTime.read()

@@ -28,7 +28,7 @@ LatencyOf = Callable[[int], dict[str, Histogram]]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """End of the load: with `how` None the worker was killed under load, else the run's last state is `reporting`."""
+    """How the load ended; the run's last state is then `reporting`. `how` None: the worker was killed under load."""
 
     how: str | None = "completed"
     message: str = ""

@@ -1,4 +1,4 @@
-"""python -m testkit.release_state DIRECTORY: save a state directory of this release, which later ones must upgrade.
+"""python -m testkit.release_state DIRECTORY: save a state directory of this release, which later releases must upgrade.
 
 The state is made through a service's API, as by a user, so this works with every release. Run it with the Python of an
 installed release, whose paths the journals then contain. DIRECTORY gets `runs/`, the `token` of the service's
@@ -41,7 +41,7 @@ _LEFT_OUT = ("engine.log", "worker.log", "*.lock", "*.png", "report.html", "stor
 
 
 def make(state: Path) -> None:
-    """Make a workload, two finished runs and two schedules with a service. Raises AssertionError if it refuses one."""
+    """Make a workload, two finished runs and two schedules with a service. Raises AssertionError if one is refused."""
     with Service(state) as service, tempfile.TemporaryDirectory(prefix="cliffwatch-") as target:
         _ask(service, "PUT", "/workloads/steady", _STEADY)
         directory = {"kind": "directory", "path": target}

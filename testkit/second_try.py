@@ -1,4 +1,4 @@
-"""Second try for failed tests of the gate: a test that passes twice by itself is flaky; it is printed, and may pass.
+"""Second try for failed tests of the gate: if each passes twice by itself, all are flaky; they are printed, and pass.
 
 A flaky test is fixed, or moved to another set with its reason, in the next change (CONTRIBUTING.md).
 """
@@ -41,7 +41,7 @@ class Flaky:
 def tried_again(
     outcomes: Iterable[Outcome], status: int, touched: Iterable[str], passes: Callable[[str], bool]
 ) -> list[Flaky] | None:
-    """Run failed tests again; returns the flaky ones, or None when a failure stands.
+    """Run failed tests again; returns them as flaky if all pass each time, else None.
 
     `status` is pytest's exit status. `touched` are the files of the change, whose tests are not tried again. `passes`
     runs one test in a process of its own.
@@ -60,7 +60,7 @@ def tried_again(
 
 
 def touched_files(root: Path) -> list[str]:
-    """Files changed by commits of the last day before HEAD; the branches of a clone do not show the change better."""
+    """Files changed by commits of the day up to HEAD; a clone's branches do not show the present change any better."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True).stdout

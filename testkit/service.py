@@ -51,7 +51,7 @@ class Service:
         return self._process.pid
 
     def start(self) -> None:
-        """Start the service and wait until it is ready. Raises RuntimeError with the end of its log when it ends."""
+        """Start the service and wait until it is ready. Raises RuntimeError with the log's end if it exits first."""
         with (self.state_directory / "service.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._before, _COMMAND, "serve", "--token-file", str(self._token_file)],

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-#: Shell patterns that the command line of a load matches, and of nothing else that a run starts.
+#: Shell patterns that match the command line of a load, and that of no other program that a run starts.
 _LOADS = "*--status-interval*|*cliffwatch.engines.synthetic*|*cliffwatch-load*--config*"
 _PREPARATION = "*--prepare*|*--verify*"
 

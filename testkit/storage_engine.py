@@ -38,7 +38,7 @@ def program() -> Path:
 
 
 def load_of(**changes: Any) -> StorageLoad:
-    """SMALL with `changes`; `style_changes` are merged with SMALL's own when the style is the same."""
+    """SMALL, overridden by `changes`; `style_changes` add to SMALL's own, or replace them if the style differs."""
     document = SMALL | changes
     style_changes = changes.get("style_changes", {})
     if document["style"] == SMALL["style"]:

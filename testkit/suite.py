@@ -100,7 +100,7 @@ def passes(root: Path, test: str) -> bool:
 
 
 def parts_of(chosen: Set, options: list[str]) -> Iterable[Part]:
-    """Run the set, part by part."""
+    """Run the chosen set, part by part; yields the result of each part."""
     side_by_side = ("-n", str(len(os.sched_getaffinity(0))), "--no-loadscope-reorder")
     match chosen:
         case "gate":

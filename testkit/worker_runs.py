@@ -67,7 +67,7 @@ def start_worker(directory: Path) -> "subprocess.Popen[bytes]":
 
 
 def execute_run(directory: Path) -> RunStatus:
-    """Run a worker to its end; its exit status must be 0."""
+    """Run a worker to its end; returns the run's status. Raises AssertionError unless the exit status is 0."""
     assert start_worker(directory).wait(PATIENCE_SECONDS) == 0
     return status(directory)
 
@@ -96,9 +96,10 @@ def report(directory: Path) -> dict[str, Any]:
 
 
 def undisturbed(attempt: Callable[[int], Sequence[Path]]) -> Sequence[Path]:
-    """Call `attempt(number)`, which executes runs, until no worker was late; returns the journals of that attempt.
+    """Call `attempt(number)`, which executes runs, until no worker was late; returns the journals of the last attempt.
 
-    On a machine so busy that a worker's timer is late by seconds, that is a gap by design: the runs are executed again.
+    On a very busy machine a worker's timer may be late by seconds, which it rightly records as a gap. Raises
+    AssertionError after ATTEMPTS such attempts.
     """
     for number in range(ATTEMPTS):
         journals = attempt(number)

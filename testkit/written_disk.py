@@ -78,7 +78,7 @@ def cut_again_and_again(disk: CutDisk, seeds: range, *, is_forgetful: bool = Fal
 
 
 def broken(disk: Path, promises: list[Promise]) -> str | None:
-    """Description of the promises that the disk does not keep, or None. Later writes continue with what is there."""
+    """Description of the promises that the disk breaks, or None. A later `write` continues with what the disk holds."""
     try:
         return _lost_windows(disk, promises) or _lost_runs(disk, promises) or _lost_tokens(disk, promises)
     except (Problem, OSError, ValueError) as error:

@@ -58,7 +58,7 @@ def document() -> Document:
 
 
 def _variables() -> Iterator[Variable]:
-    """Variables: the runs; hidden, each run's time shift and the end of the longest; the operation and the percentile.
+    """Variables: runs, operation and percentile; hidden ones for each run's time shift and the end of the longest run.
 
     None of them may depend on the dashboard's time range, which is not that of any run.
     """
@@ -91,7 +91,7 @@ def _variables() -> Iterator[Variable]:
 
 
 def _link_to_span(name: str, until: str) -> grafana.DashboardLink:
-    """Link to this dashboard from the runs' start `until` a time in ms since the epoch: it cannot set its own range."""
+    """Link to this dashboard with a range from ZERO to `until` (ms since the epoch); a dashboard cannot set its own."""
     chosen = "&".join(f"${{{each}:queryparam}}" for each in ("datasource", *SLOTS, "operation", "quantile"))
     url = f"/d/{UIDS['Compare']}?{chosen}&from={ZERO * 1000}&to={until}"
     link = grafana.DashboardLink(name).type(models.DashboardLinkType.LINK).icon("dashboard")

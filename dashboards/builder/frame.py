@@ -63,7 +63,7 @@ class Frame:
 
 
 def put_together(frame: Frame, rows: Rows) -> Document:
-    """The dashboard's JSON document."""
+    """Build a dashboard from its frame and rows of panels; returns its JSON document."""
     made = (
         grafana.Dashboard(frame.title)
         .uid(UIDS[frame.title])
@@ -99,7 +99,7 @@ def put_together(frame: Frame, rows: Rows) -> Document:
 
 
 def _numbered(panel: Any, identity: int) -> Panel:
-    """Set the panel's id to its place on the dashboard, so that links to panels hold while none is moved."""
+    """Set the panel's id to its place on the dashboard: links to panels stay valid until a panel is moved."""
     numbered: Panel = panel.id(identity)
     return numbered
 
@@ -114,8 +114,8 @@ def _link_between(here: str, there: str) -> grafana.DashboardLink:
 
 
 def data_link(title: str, there: str, **values: str) -> Link:
-    """Link from a panel's data to a dashboard. `values`: the dashboard's variables except the data source, and `time`,
-    the part of the URL's query that sets its time range; the range that is shown now unless given."""
+    """Link from a panel's data to the dashboard `there`. `values` set its variables; the data source is kept. `time`:
+    the part of the URL's query that sets its time range, by default the range that is shown now."""
     time = values.pop("time", "${__url_time_range}")
     unknown = set(values) - set(SHARED[there]) - {"run_2"}
     assert not unknown, f"{there} has no {unknown}"
@@ -141,7 +141,7 @@ def _datasource_variable() -> grafana.DatasourceVariable:
 
 
 def variable(name: str, label: str, series: str, of: str, *, several: bool = False) -> grafana.QueryVariable:
-    """A variable whose values are those of the label `of`; with `several`, all of them unless some are chosen."""
+    """A variable with the values of a series' label `of`; with `several`, any number can be chosen, all by default."""
     made = (
         grafana.QueryVariable(name)
         .label(label)
@@ -156,12 +156,12 @@ def variable(name: str, label: str, series: str, of: str, *, several: bool = Fal
 
 
 def requests_variable(series: str) -> grafana.QueryVariable:
-    """Variable that chooses kinds of requests, writes first: a cliff shows in them."""
+    """Variable that chooses kinds of requests; writes come first, since a cliff shows in writes."""
     return variable("request", "Request", series, "operation", several=True).sort(models.VariableSort.ALPHABETICAL_DESC)
 
 
 def computed(name: str, label: str, expression: str, regex: str) -> grafana.QueryVariable:
-    """A variable whose values come from an expression: what `regex` finds in `{labels} value time` of each series."""
+    """A variable of a PromQL expression: what `regex` captures in each result, printed as `{labels} value time`."""
     return (
         grafana.QueryVariable(name)
         .label(label)
@@ -199,8 +199,9 @@ def drive_variables() -> tuple[grafana.QueryVariable, grafana.QueryVariable]:
 
 
 def annotation(name: str, color: str, expression: str, *, title: str, text: str, tag: str) -> Annotation:
-    """Annotation at each point where a series begins. Regions would cover the lines, one for each series, and break
-    into fences on a long axis before Grafana 11.5. The SDK does not know Prometheus' own fields of an annotation."""
+    """Annotation at each time at which a series begins, as a point: regions, one per series, would cover the lines,
+    and before Grafana 11.5 break up into fences on a long time axis. It is a dictionary because the SDK lacks the
+    fields of Prometheus' annotations."""
     series = one_line(expression)
     before = f"max_over_time(({series})[{ANNOTATION_STEP}:{ANNOTATION_STEP}] offset {ANNOTATION_STEP})"
     query = f"({series}) unless {before}"

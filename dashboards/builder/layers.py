@@ -17,7 +17,7 @@ from dashboards.builder.parts import WHOLE, Panel, Query, graph
 from dashboards.builder.promql import BLOCK, DRIVE, RUN, latencies, per, quantile, rate
 
 REQUEST = f'{DRIVE}, operation=~"$request"'
-#: Selectors of the chosen operation of the client, with latency from when it was due, and from its start.
+#: Label selectors of the client's chosen operation: latency since it was due, and since it was started.
 CLIENT, CLIENT_SERVICE = f'{RUN}, operation="$operation"', f'{RUN}, operation="${{operation}}_service"'
 TO_DRIVE = data_link(
     "Drive", "Drive", run="${run}", instance="${__field.labels.instance}", device="${__field.labels.device}"

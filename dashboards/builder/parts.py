@@ -36,7 +36,7 @@ def one_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A PromQL expression, the legend of its series, and how they differ in style from the panel's others.
+    """A PromQL expression, the legend of its series, and style options that override the panel's for these series.
 
     `fill_to` is the legend of another series; the space down to that series is filled.
     """
@@ -286,7 +286,7 @@ def timeline(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: a label, or the value of the query at this place. `colors` are its colours by text."""
+    """A column of a table: `source` is a label, or a query's index for its value. `colors`: colours by cell text."""
 
     source: str | int
     title: str
@@ -329,7 +329,7 @@ def rows(
     width: int = WHOLE,
     height: int = HEIGHT,
 ) -> table.Panel:
-    """Table of present values. Rows of queries whose labels agree become one; `sort`: a column's title, descending."""
+    """Table of present values; rows with equal labels are merged. `sort`: a column's title, and whether it descends."""
     values = [f"Value #{reference(number)}" for number in range(len(given))] if len(given) > 1 else ["Value"]
     names = {
         column.title: values[column.source] if isinstance(column.source, int) else column.source for column in columns

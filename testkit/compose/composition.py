@@ -28,7 +28,7 @@ IN_PROFILES = {"ebpf": "ebpf-exporter", "nvme": "drive-exporter"}
 
 
 def configuration(*profiles: str, **variables: str) -> dict[str, Any]:
-    """Parsed output of `docker-compose config`, with the services of these profiles and these variables set."""
+    """Parsed output of `docker-compose config` with these profiles enabled and these environment variables set."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("CLIFFWATCH_", "COMPOSE_"))
     }
@@ -47,7 +47,7 @@ def configuration(*profiles: str, **variables: str) -> dict[str, Any]:
 
 @cache
 def services() -> dict[str, dict[str, Any]]:
-    """Definition of every service by name, with all profiles and without settings of the user."""
+    """Definition of every service by name, with all profiles enabled and the user's own settings ignored."""
     found: dict[str, dict[str, Any]] = configuration(*PROFILES)["services"]
     return found
 
@@ -58,7 +58,7 @@ def command(service: dict[str, Any]) -> list[str]:
 
 
 def mounts(service: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    """Source, path in the container, and read-only flag of each mount; older clients print texts, newer ones tables."""
+    """Source, target, read-only flag of each mount; older Compose clients print strings, newer ones mappings."""
     found = []
     for mount in service.get("volumes", []):
         if isinstance(mount, dict):
@@ -84,7 +84,7 @@ def seconds(text: str) -> float:
 
 
 def variables() -> dict[str, str]:
-    """Each variable that the file looks up, with its default."""
+    """Default of each variable that docker-compose.yml looks up, by name."""
     found: dict[str, str] = {}
     for name, default in re.findall(r"\$\{(\w+):-([^}]*)\}", FILE.read_text(encoding="utf-8")):
         assert found.setdefault(name, default) == default, f"{name} has two defaults"

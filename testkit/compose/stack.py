@@ -43,12 +43,12 @@ class Stack:
 
     @property
     def compose(self) -> list[str]:
-        """Command line that stands for `docker compose` with this stack."""
+        """Command prefix that replaces `docker compose` in a command line, so that it acts on this stack."""
         files = [f"--file={path}" for path in self.files]
         return [*self.engine.compose, f"--env-file={self.directory / '.env'}", f"--project-directory={ROOT}", *files]
 
     def run(self, *arguments: str, stdin: str = "") -> str:
-        """Run `docker compose` with these arguments; returns its stdout. Raises AssertionError with its output."""
+        """Run a `docker compose` command; returns its stdout. Raises AssertionError with its output when it fails."""
         done = self.attempt(*arguments, stdin=stdin)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return done.stdout
@@ -70,7 +70,7 @@ class Stack:
         return {name: value for name, value in of_engine.items() if not name.startswith(("CLIFFWATCH_", "PYTHON"))}
 
     def documented(self, beginning: str) -> str:
-        """Execute the `docker compose` line of the documents that begins like this; returns what it prints."""
+        """Execute the documented `docker compose` line that continues with `beginning`; returns what it prints."""
         [line] = re.findall(
             rf"^    (docker compose {re.escape(beginning)}.*?)(?: +#.*)?$", documentation(), re.MULTILINE
         )
@@ -160,7 +160,7 @@ class Stack:
         self.api("PUT", f"/runs/{run_id}", {"workload": document, "target": target})
 
     def events(self, run_id: str, **wanted: str) -> list[dict[str, Any]]:
-        """The run's events that have these values."""
+        """The run's events whose fields have the values `wanted`."""
         items = self.api("GET", f"/runs/{run_id}/events?limit=500")["items"]
         return [event for event in items if wanted.items() <= event.items()]
 
@@ -233,7 +233,7 @@ def stack(engine: Engine, directory: Path, files: Sequence[Path] = (FILE,), **se
 
 
 def _filled_in(settings: dict[str, str]) -> str:
-    """Text of .env.example with these settings in place of its own. Raises AssertionError for one that it lacks."""
+    """Text of .env.example with these settings filled in. Raises AssertionError for a setting that the file lacks."""
     text = EXAMPLE.read_text(encoding="utf-8")
     for name, value in settings.items():
         text, found = re.subn(rf"^#?{name}=.*$", f"{name}={value}", text, flags=re.MULTILINE)
@@ -242,7 +242,7 @@ def _filled_in(settings: dict[str, str]) -> str:
 
 
 def _locked_memory() -> dict[str, str]:
-    """Lower limit of locked memory where this machine cannot raise it, as docs/compose.md advises for such engines."""
+    """Setting of a lower locked-memory limit (docs/compose.md) where the limit cannot be raised; empty elsewhere."""
     asked = ["prlimit", "--memlock=unlimited:unlimited", "true"]
     may = subprocess.run(asked, capture_output=True, check=False).returncode == 0
     return {} if may else {"CLIFFWATCH_LOCKED_MEMORY": LITTLE_LOCKED_MEMORY}

@@ -1,7 +1,7 @@
 """Stand-ins for the images that deploy/Dockerfile and docker-compose.yml pin, from Debian and this machine's tools.
 
-No image registry is used. What is built on a stand-in runs as on the image whose name it has. This machine's settings
-for package registries are in the stand-ins, so that the project's own Dockerfile needs none.
+No image registry is used. A stand-in has the name of the pinned image, and what is built on it runs as on that image.
+This machine's settings for package registries are in the stand-ins, so that the project's own Dockerfile needs none.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class StandIn:
 
 
 def build_stand_ins(engine: Engine, *others: str) -> None:
-    """Build the bases of the service's image, the images of the stack without profiles, and those of `others`."""
+    """Build the stand-ins for the bases of the service's image, for the watchers, and for the services `others`."""
     for stand_in in (*BASES, *WATCHERS, *(each for name in others for each in OTHERS[name])):
         _build(engine, stand_in, _base(engine, stand_in.debian))
 
@@ -88,7 +88,7 @@ def _digest(*texts: str) -> str:
 
 
 def _copy(context: Path, *paths: Path | str, to: str = "/") -> None:
-    """Copy files and directories of the machine into the build context, for the same paths or below `to`."""
+    """Copy files and directories of this machine into machine/ of the build context, at the same paths or in `to`."""
     place = context / "machine" / to.lstrip("/")
     place.mkdir(parents=True, exist_ok=True)
     parents = ["--parents"] if to == "/" else []
@@ -98,7 +98,7 @@ def _copy(context: Path, *paths: Path | str, to: str = "/") -> None:
 
 
 def _node_parts() -> list[Path]:
-    """Paths of a Node.js whose npm contains its libraries; empty for Debian's, which does not."""
+    """Paths of this machine's Node.js and npm; none for Debian's, whose npm does not contain its libraries."""
     node, npm = shutil.which("node"), shutil.which("npm")
     assert node is not None, "the tests need Node.js: apt-get install npm"
     assert npm is not None, "the tests need npm: apt-get install npm"
@@ -152,7 +152,7 @@ BASES = (
 )
 #: Debian's Prometheus, under a name with its version, on which the configuration depends.
 PROMETHEUS_IMAGE = "prom/prometheus:v2.42.0"
-#: Stand-ins for the watchers, from the same distribution as on a machine.
+#: Stand-ins for the watchers: Debian's packages, as outside containers; for Grafana only its health check.
 WATCHERS = (
     StandIn("watchers", (PROMETHEUS_IMAGE,), target="prometheus"),
     *(StandIn("watchers", (services()[name]["image"],), target=name) for name in ("alertmanager", "node-exporter")),

@@ -1,9 +1,9 @@
-"""Generator of soaks with heavy-tailed noise around a wandering level; the device leads, moves by itself, or both.
+"""Soak generator: heavy-tailed noise around a wandering level; the device leads the client, moves by itself, or both.
 
-A window's latency is a level times a gamma variate or the exponential of a Student variate, and the level hops between
-neighbouring ones. Events have other shapes than those of the other generators: cliffs that overshoot or creep in,
-drifts that bend, spikes at random intervals, compaction with slopes, warm-ups that end at once. A device may be ahead
-of its client by up to ten minutes, and some degradations end before the run does.
+A window's latency is a level times a gamma variate or the exponential of a Student variate; the level hops between
+neighbouring values. Degradations and look-alikes have other shapes than in the other generators: cliffs that overshoot
+or creep in, drifts that bend, spikes at random intervals, compaction with slopes, warm-ups that end abruptly. A device
+may be ahead of its client by up to ten minutes, and some degradations end before the run does.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ _QUANTILES = {
 
 @dataclass
 class _Course:
-    """Events of a run, as factors window by window; `extra` seconds are added to the client's latency."""
+    """Effect of degradations and look-alikes per window: factors of latencies and rate; `extra` client latency in s."""
 
     random: np.random.Generator
     count: int
@@ -48,7 +48,7 @@ def make(
     healthy: tuple[str, ...] | None = None,
     hours: int | None = None,
 ) -> Soak:
-    """Make a soak; drawn when not given: `events` (of `EVENTS`), `healthy` (of `LOOK_ALIKES`), and 24 to 36 hours."""
+    """Make a soak; drawn at random unless given: `events` of EVENTS, `healthy` of LOOK_ALIKES, `hours` 24 to 36."""
     random = np.random.default_rng((seed, 3))
     count = (int(random.integers(24, 37)) if hours is None else hours) * HOUR
     if events is None:
@@ -138,7 +138,7 @@ def _since(count: int, onset: int, windows: float) -> Column:
 
 
 def _bumps(course: _Course, starts: Column, lengths: Column, height: float, slope: float) -> Column:
-    """Trapezoidal pulses of `height` (a factor - 1); each slope takes the share `slope` of the pulse's length."""
+    """Trapezoidal pulses from 0 up to `height`; each slope takes the share `slope` of the pulse's length."""
     out = np.zeros(course.count)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         width = max(1, int(length))

@@ -34,7 +34,7 @@ def make(seed: int, kind: str | None = None) -> Soak:
 
 
 def _stall(random: np.random.Generator, soak: Soak) -> tuple[Truth, ...]:
-    """Stall: nothing completes for half a minute to ten minutes; the next window has the latency of what waited."""
+    """Stall: nothing completes for half a minute to ten minutes; the next window's latencies equal the stall."""
     count = len(soak.times)
     first, windows = int(random.integers(2 * HOUR, count - HOUR)), int(random.integers(3, 60))
     for name in LATENCIES:

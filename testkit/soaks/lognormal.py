@@ -1,4 +1,4 @@
-"""Generator of soaks: autocorrelated log-normal noise around a level, a device that leads, and look-alikes on top."""
+"""Soak generator: autocorrelated log-normal noise around a level, a device that leads the client, and look-alikes."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ LOOK_ALIKES = (
 
 @dataclass
 class _Draft:
-    """Events of a soak: logarithms of the factors of client, device and rate, window by window."""
+    """Effect of degradations and look-alikes per window: log factors of client latency, device latency and rate."""
 
     random: np.random.Generator
     count: int
@@ -36,7 +36,7 @@ def make(
     healthy: tuple[str, ...] | None = None,
     hours: int | None = None,
 ) -> Soak:
-    """Make a soak; drawn when not given: `events` (of `EVENTS`), `healthy` (of `LOOK_ALIKES`), and 24, 30 or 36 h."""
+    """Make a soak; drawn at random unless given: `events` of EVENTS, `healthy` of LOOK_ALIKES, `hours` 24, 30 or 36."""
     random = np.random.default_rng((seed, 1))
     count = (int(random.choice([24, 30, 36])) if hours is None else hours) * HOUR
     if events is None:
@@ -60,7 +60,7 @@ def make(
 def _measured(
     random: np.random.Generator, times: Column, columns: dict[str, Column], healthy: tuple[str, ...]
 ) -> tuple[Column, dict[str, Column]]:
-    """Apply a coarse clock, counter resets and missing samples to the series, those that `healthy` names."""
+    """Apply to the series what `healthy` names of these: a coarse clock, counter resets, missing samples."""
     count = len(times)
     if "coarse_clock" in healthy:
         for name in ("p50", "p90", "p99", "p999", "p9999"):

@@ -5,7 +5,7 @@ from testkit.soaks.soak import Column
 
 
 def autoregressive(random: np.random.Generator, count: int, sigma: float, windows: float) -> Column:
-    """Autoregressive Gaussian noise of standard deviation `sigma` and a correlation time of `windows`; white at 0."""
+    """Autoregressive Gaussian noise: standard deviation `sigma`, correlation time `windows` (0: white noise)."""
     if windows <= 0:
         return random.normal(0, sigma, count)
     phi = float(np.exp(-1 / windows))

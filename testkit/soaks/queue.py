@@ -38,7 +38,7 @@ def make(
     healthy: tuple[str, ...] | None = None,
     hours: int | None = None,
 ) -> Soak:
-    """Make a soak; drawn when not given: `events` (of `EVENTS`), `healthy` (of `LOOK_ALIKES`), and 24, 30 or 36 h."""
+    """Make a soak; drawn at random unless given: `events` of EVENTS, `healthy` of LOOK_ALIKES, `hours` 24, 30 or 36."""
     random = np.random.default_rng((seed, 2))
     count = (int(random.choice([24, 30, 36])) if hours is None else hours) * HOUR
     if events is None:

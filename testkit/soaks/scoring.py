@@ -9,15 +9,15 @@ from cliffwatch.analysis.finding import Finding, FindingKind
 
 #: A finding up to this long before the onset still belongs to the degradation: the device leads the client.
 EARLY_SECONDS = 120.0
-#: A finding whose onset is further off than this does not count as finding the degradation.
+#: A finding whose onset is further than this from a degradation's onset does not match the degradation.
 PLACED_SECONDS = 1800.0
 
 
 @dataclass(slots=True)
 class Score:
     """Score of one soak. `delays` and `onset_errors` in seconds, by the degradation's name; `drift_marks` maps a ratio
-    to whether drift was raised before it was reached; `false_alarms` are findings before the first degradation, `extra`
-    later ones besides the one of each degradation, and `misnamed` those of another kind than the degradation's."""
+    to whether drift was detected before it reached that ratio. Findings that match no degradation are `false_alarms`
+    before the first degradation, and `extra` later; `misnamed` match a degradation but name another kind."""
 
     healthy_hours: float = 0.0
     truths: int = 0

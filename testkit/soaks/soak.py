@@ -14,9 +14,9 @@ Column = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """A degradation that a generator made, `name` by its kind (such as cliff, late, drift); times in elapsed seconds.
+    """A degradation that a generator made; `name` is its kind, such as cliff, late or drift; times in elapsed seconds.
 
-    `marks` are the times at which a drift passes a ratio, by that ratio.
+    `marks` maps a ratio to the time at which a drift reaches it.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Soak:
 
     @property
     def healthy_hours(self) -> float:
-        """Hours until the first degradation began, or until the last window without one."""
+        """Hours until the first degradation began; until the last window if there is no degradation."""
         first = min((truth.onset for truth in self.truths), default=float(self.times[-1]))
         return (first - float(self.times[0])) / 3600
 
     def only(self, *names: str) -> "Soak":
-        """The same soak with only these series measured."""
+        """Copy of the soak with only the series of these names."""
         columns = {name: self.columns[name] for name in names}
         return Soak(
             self.seed, self.generator, self.times, columns, self.window_seconds, self.notices, self.truths, self.healthy

@@ -3,7 +3,7 @@
     controllers.py   find the NVMe controllers
     commands.py      run nvme-cli on a drive, which may hang
     logs.py          parse nvme-cli's JSON, with pure functions
-    media.py         choose the log of a drive that counts bytes written to flash
+    media.py         choose one of the drive's logs that count bytes written to flash
     limits.py        time over the limits of a cloud volume
     poll.py          poll each drive in its own thread, so that none waits for another
     metrics.py       Prometheus metrics of the last polls

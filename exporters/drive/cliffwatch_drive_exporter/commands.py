@@ -14,7 +14,7 @@ PROGRAM = "nvme"
 TIMEOUT_SECONDS = 5.0
 #: Longest wait for a killed process to end.
 _KILL_WAIT_SECONDS = 1.0
-#: Command names of nvme-cli 3 for those of nvme-cli 2, which it may accept with a warning at each call, or not at all.
+#: Commands of nvme-cli 2, each with its name in nvme-cli 3, which accepts the old name with a warning or not at all.
 _NAMES_SINCE_3 = {"smart-log": ("log", "smart"), "id-ctrl": ("id", "ctrl"), "endurance-log": ("log", "endurance")}
 _SHOWN_CHARACTERS = 120
 #: Line of a hex dump: the offset, up to sixteen bytes, then the same bytes as text.

@@ -17,7 +17,7 @@ from cliffwatch_drive_exporter.logs import whole_number
 #: Model names of Amazon's controllers.
 _MODELS = ("Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage")
 _MICROSECOND = 1e-6
-#: nvme-cli's names of each limit's counter; that of an instance has several names.
+#: nvme-cli's names of each limit's counter; the counters of instance limits have several names.
 _NAMES = {
     "volume_iops": ("ebs_volume_performance_exceeded_iops",),
     "volume_throughput": ("ebs_volume_performance_exceeded_tp",),

@@ -128,8 +128,8 @@ def _percentage(document: Mapping[str, Any], *names: str) -> float | None:
 
 
 def whole_number(document: Mapping[str, Any], *names: str) -> int | None:
-    """Non-negative whole number at the first of `names` that is there, else None. Some versions of nvme-cli write large
-    numbers as text, or as floating point."""
+    """Whole number at the first key of `names` that exists; None if it is missing, negative or not a number. Some
+    versions of nvme-cli write large numbers as text, or as floating point."""
     value = _first(document, *names)
     if isinstance(value, Mapping):
         # With `--verbose` some numbers are split into parts, and `value` is the whole.

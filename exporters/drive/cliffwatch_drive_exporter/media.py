@@ -1,4 +1,4 @@
-"""Choose the log of a drive that counts bytes written to flash; the choice is made once and then kept.
+"""Choose one of the drive's logs that count bytes written to flash; the choice is made once and then kept.
 
 Logs count differently, so changing between them would make the counter jump.
 """
@@ -19,7 +19,8 @@ class MediaSource:
     ask: Callable[[Commands], Media]
 
 
-#: The most exact first. With several endurance groups, no log of a group counts the whole drive, so none is used.
+#: Logs that count media bytes, the most exact first. With several endurance groups, no log of a group counts the whole
+#: drive, so none is used.
 SOURCES: Sequence[MediaSource] = (
     MediaSource("ocp", lambda has: True, lambda drive: ocp_media(drive.ask("ocp", "smart-add-log"))),
     MediaSource(
@@ -36,7 +37,8 @@ SOURCES: Sequence[MediaSource] = (
 
 
 def find_source(drive: Commands) -> MediaSource | None:
-    """First media source that can be read; None if the drive has none. Raises DriveError if this is unknown for now."""
+    """First media source that can be read; None if the drive has none. Raises DriveError if `id-ctrl` fails, or if a
+    query times out: the drive may have that log all the same."""
     has = abilities(drive.ask("id-ctrl"))
     for source in SOURCES:
         if not source.may_have(has):

@@ -1,4 +1,4 @@
-"""Prometheus metrics: those of the emulated drive, as far as a real drive counts them, and the exporter's own cost."""
+"""Prometheus metrics: those of Cliffwatch's emulated drive that real drives count, too, and the exporter's own cost."""
 
 import resource
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ _FIGURES: Sequence[tuple[str, str, bool, Callable[[Reading], float | None]]] = (
 
 
 class DriveCollector(Collector):
-    """Collector of the last polls' results at each scrape; it queries no drive, so that none can hang a scrape."""
+    """Collector that returns the last polls' results at a scrape; it queries no drive, so that none can hang it."""
 
     def __init__(self, statuses: Callable[[], list[DriveStatus]]) -> None:
         self._standings = statuses

@@ -54,7 +54,7 @@ class PolledDrive:
         self._is_limit_source_known = False
         self._errors = dict.fromkeys(Reason, 0)
         self._polls = 0
-        #: Errors of the poll before and of the present one.
+        #: Errors of the previous poll, and of the current poll.
         self._logged: set[str] = set()
         self._met: set[str] = set()
         self._standing = DriveStatus(controller)

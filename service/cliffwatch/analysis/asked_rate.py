@@ -38,7 +38,7 @@ def asked_rate(windows: Iterable[JournalWindow]) -> AskedRate | None:
 
 
 def not_reached(rate: AskedRate | None) -> str | None:
-    """Sentence of the verdict on a target rate that was not reached; None where it was, or where there is none."""
+    """Sentence of the verdict on a target rate that was not reached; None if it was reached, or none was set."""
     if rate is None or rate.ratio >= REACHED_RATIO:
         return None
     return (

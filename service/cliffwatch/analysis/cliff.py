@@ -1,7 +1,7 @@
 """Definition of a cliff: classify a rise of latency, found by a detector, as a cliff or a step.
 
-`online` finds changes during a run and `offline` finds them in the whole run; both classify them here. The analysis of
-a whole run also decides here which of the cliffs found either way it reports.
+`online` finds changes during a run and `offline` finds them in the whole run; both classify them here. Which of these
+cliffs the analysis of a whole run reports is also decided here.
 """
 
 from cliffwatch.analysis.finding import Baseline, Finding, FindingKind
@@ -34,37 +34,37 @@ def sudden_kind(height: float) -> FindingKind:
 
 
 def cliff_height(height: float) -> float:
-    """Height (a logarithm) of a rise that is known to be a cliff: at least that of a cliff, although the rise may look
-    smaller from the recent level, which may have risen with it."""
+    """Height (a logarithm) of a rise that is known to be a cliff, raised to the least height of a cliff if it is below:
+    the rise may look too small from the recent level, if that rose too."""
     return max(height, _LEAST_HEIGHT)
 
 
 def height_to_join(height: float) -> float:
-    """Least rise of another operation that makes it part of a change of this height: half of it, and at most the least
-    height of a cliff (logarithms)."""
+    """Least rise with which another operation joins a change of this `height`: half the height, but no more than the
+    least height of a cliff (logarithms)."""
     return min(height / 2, _LEAST_HEIGHT)
 
 
 def confidence_of(is_corroborated: bool, is_device_measured: bool) -> float:
-    """Confidence of a change, from high to low: a device shows it too, no device was measured, or one was measured and
-    does not show it."""
+    """Confidence of a change: highest if a device shows the change too, lower if no device was measured, lowest if one
+    was measured and does not show it."""
     if is_corroborated:
         return CORROBORATED_CONFIDENCE
     return ALONE_CONFIDENCE if is_device_measured else UNMEASURED_CONFIDENCE
 
 
 def is_cliff_by_itself(raised: Finding, window_seconds: float) -> bool:
-    """Whether a finding raised during the run is a cliff although the whole run shows no such change: it is a large
-    cliff with a high confidence or ratio, and lasted long or has not ended."""
+    """Whether a finding raised during the run counts even if the whole run shows no such change: a large cliff, with a
+    high confidence or a very high ratio, that lasted long or has not ended."""
     lasted = raised.until is None or raised.until - raised.onset >= LASTED_WINDOWS * window_seconds
     is_sure = raised.confidence >= LASTED_CONFIDENCE or raised.ratio >= CORROBORATED_RATIO
     return raised.kind is FindingKind.CLIFF and lasted and raised.ratio >= LASTED_RATIO and is_sure
 
 
 def is_cliff_by_size(cliff: Finding, windows: float) -> bool:
-    """Whether a cliff of the whole run is large enough for one, by its size and by its length in `windows`.
+    """Whether a cliff of the whole run is large enough to be reported, by its size and its length in `windows`.
 
-    A cliff that ends within a few windows, such as a stall at the end of the load, has no size, and counts as a cliff.
+    True for a cliff without a size: one that ends within a few windows, such as a stall at the end of the load.
     """
     if cliff.size is None:
         return True
@@ -73,5 +73,5 @@ def is_cliff_by_size(cliff: Finding, windows: float) -> bool:
 
 
 def is_within_baseline(worst: float, ratio: float, baseline: Baseline, windows: float) -> bool:
-    """Whether a rise is within the baseline's own variation: a small ratio, worst level within its band, and short."""
+    """Whether a rise is within the baseline's own variation: short, small, and at worst within the baseline's band."""
     return ratio < WITHIN_BAND_RATIO and worst <= baseline.high and windows < LASTED_WINDOWS

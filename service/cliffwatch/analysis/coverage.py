@@ -15,7 +15,7 @@ UNEXPLAINED = "unexplained"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredInterval:
-    """Window, for coverage. `start` and `end` in seconds since the epoch; `seconds` of it were measured."""
+    """Window as coverage counts it: `start` and `end` in seconds since the epoch; `seconds` of it were measured."""
 
     start: float
     end: float

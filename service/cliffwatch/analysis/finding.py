@@ -184,8 +184,8 @@ class Finding:
 
     @property
     def is_of_client(self) -> bool:
-        """Whether the finding is about work that the client did not request: no drive is to blame, and none was
-        measured."""
+        """Whether the finding is about work that the client did not request: it has no drive to blame, and no cause
+        below the client."""
         return self.undone is not None and self.undone.limited_by is LimitedBy.CLIENT
 
     @property

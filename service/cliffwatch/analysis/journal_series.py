@@ -26,7 +26,7 @@ EXPLAINING = frozenset({"died", *LEADER_EVENTS})
 
 
 def key_in(detail: Mapping[str, Any]) -> FindingKey | None:
-    """Key of the finding that an event's detail is about: that in `raised`, where the finding has been restated since.
+    """Key of the finding that an event's detail is about; for a restated finding, its first key, in `raised`.
 
     None where the detail has no complete key, as in a journal that is damaged or was made elsewhere.
     """
@@ -94,7 +94,7 @@ def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
 
 
 def preferred_latencies(names: Iterable[str]) -> list[str]:
-    """Sorted latency names; of a latency measured both from due time and from begin (`_service`), the former only."""
+    """Sorted latency names; of one measured from due time and from begin (`_service`), only the one from due time."""
     present = set(names)
     return sorted(
         name for name in present if not (name.endswith(SERVICE_SUFFIX) and name.removesuffix(SERVICE_SUFFIX) in present)
@@ -117,8 +117,8 @@ def notice_of(event: Event) -> Notice | None:
 
 
 def _devices(window: JournalWindow) -> dict[str, str | None]:
-    """Prefix of each device's counters, with its major:minor; None for the counters of all devices together, where they
-    exist."""
+    """Each device's major:minor by the prefix of its counters' names; None by the prefix of the counters of all devices
+    together, if the window has these."""
     together: dict[str, str | None] = {"device_": None} if "device_write_operations" in window.counters else {}
     each = sorted(name.partition(".")[0] for name in window.counters if name.endswith(".write_operations"))
     return together | {f"{number}.": number for number in each}

@@ -27,7 +27,7 @@ class LimitInterval(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Window, for a limit on latency: `above` of its `count` latencies were above the bound."""
+    """Window as a limit on latency counts it: `above` of its `count` latencies were above the bound."""
 
     start: float
     end: float
@@ -50,8 +50,8 @@ class Span:
 class Breach:
     """Overlapping spans that break a limit, and the worst of them.
 
-    `start` and `end` are those of the window that broke the limit: the last window of the first span, without which it
-    held. `until` is the end of the last span.
+    `start` and `end` are those of the window that broke the limit: the last window of the first span, before which the
+    limit held. `until` is the end of the last span.
     """
 
     start: float
@@ -86,17 +86,17 @@ def is_above(count: int, above: int, quantile: float) -> bool:
 
 
 def span_of(inside: Sequence[LimitInterval], badness: float, over_seconds: float | None) -> Span:
-    """Span of these windows. One over the whole load (`over_seconds` is None) is broken by all of them and by none
-    alone, so its `last_start` is its start."""
+    """Span of these windows. Over the whole load (`over_seconds` is None) no window alone breaks the limit, so that the
+    span's `last_start` is its start."""
     last_start = inside[0].start if over_seconds is None else inside[-1].start
     return Span(inside[0].start, last_start, inside[-1].end, badness)
 
 
 def sliding(intervals: Sequence[LimitInterval], over_seconds: float | None) -> list[tuple[int, int]]:
-    """Index of the first interval of each span that can be judged, and the index after its last.
+    """For each span that can be judged, the index of its first interval, and the index after its last.
 
-    A span of `over_seconds` begins at every interval; where that is None, all of them are one span. A longer interval,
-    such as fio's while a drive hangs, is a span by itself.
+    A span of `over_seconds` begins at every interval; without `over_seconds`, all intervals are one span. An interval
+    longer than a span, such as fio's while a drive hangs, is a span by itself.
     """
     if over_seconds is None:
         return [(0, len(intervals))] if intervals else []

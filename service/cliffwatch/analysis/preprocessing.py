@@ -29,8 +29,8 @@ _TICK_LEAST = 0.25
 class Mask:
     """Select the windows that are judged: none in which a run prepares, and none shortly after a notice.
 
-    `window` counts the windows so far; windows up to the number `masked_until`, which may be still to come, follow a
-    notice and are masked.
+    `window` is the number of windows so far. Windows up to number `masked_until`, which may be ahead, are masked,
+    because they follow a notice.
     """
 
     def __init__(self, notices: Sequence[Notice] = ()) -> None:
@@ -39,7 +39,7 @@ class Mask:
         self._pending = sorted(notices, key=_moment_of)
 
     def notice(self, notice: Notice) -> None:
-        """Add a notice of a restart or similar event, before the window in which it happened is counted."""
+        """Add a restart or similar event; call this before the window that contains it is passed in."""
         insort(self._pending, notice, key=_moment_of)
 
     def is_masked(self, sample: Sample) -> bool:

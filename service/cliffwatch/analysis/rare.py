@@ -10,7 +10,7 @@ from cliffwatch.analysis.thresholds import EASED_WINDOWS
 def with_rare(
     findings: Sequence[Finding], rare: Sequence[Finding], series: Sequence[Series], window_seconds: float
 ) -> list[Finding]:
-    """Findings with rare spikes merged in: a series of spikes found both ways gets its `recurrence`, others are added.
+    """Findings with rare spikes merged in: those found already as spikes only add a `recurrence`.
 
     Rare spikes during a cliff or a step are part of it. Of two series of spikes of one operation, the earlier is kept.
     """

@@ -33,7 +33,7 @@ UNCHARGED = frozenset({"zfs", "fuse", "fuseblk"})
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Bytes written or read by engine, process and device, over the windows in which the process's bytes are known."""
+    """Bytes written or read by the counts of engine, process and device, over the windows with a process count."""
 
     engine_bytes: int
     charged_bytes: int

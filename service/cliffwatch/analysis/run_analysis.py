@@ -75,7 +75,7 @@ def _changes(
 
 
 def _continued(finding: Finding, later: Finding) -> Finding:
-    """Finding extended by a further degradation (`later`) that began before it was over."""
+    """Finding extended by a further degradation (`later`), which began before the finding was over."""
     until = None if finding.until is None or later.until is None else max(finding.until, later.until)
     names = dict.fromkeys([*finding.corroborated_by, later.series, *later.corroborated_by])
     names.pop(finding.series, None)
@@ -108,8 +108,8 @@ def _are_one(one: Finding, other: Finding, series: Mapping[str, Series], window_
 def _lasting(
     raised: Sequence[Finding], found: Sequence[Finding], *, is_short: bool, window_seconds: float
 ) -> list[Finding]:
-    """Raised cliffs that are part of no change found in the whole run; in a run that is too short to fit a drift to,
-    also a raised drift that lasts to the end."""
+    """Raised findings that count although they are part of no change in `found`: large cliffs, and in a run too short
+    to fit a drift to, a drift that lasts to the end."""
     worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
     return [
         one
@@ -126,7 +126,7 @@ def _is_short(samples: Sequence[Sample]) -> bool:
 
 
 def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:
-    """Whether a raised finding is part of another finding: it began near its onset, or while it lasted."""
+    """Whether a raised finding is part of `finding`: began near the onset of `finding`, or while `finding` lasted."""
     if abs(finding.onset - raised.onset) <= EASED_WINDOWS * window_seconds:
         return True
     return finding.onset <= raised.onset and (finding.until is None or finding.until > raised.onset)
@@ -142,7 +142,7 @@ def _recovered(finding: Finding, before: Sequence[Finding]) -> Finding:
 
 
 def _measured(finding: Finding, raised: Sequence[Finding], meter: "Meter", known: Mapping[str, Series]) -> Finding:
-    """The finding with its sizes, restated for the run's primary operation if that rose with it."""
+    """The finding with its sizes, restated for the run's primary operation if that operation slowed down too."""
     sizes: dict[str, Size | None] = {}
     if raised and finding.kind in SUDDEN:
         # A cliff and a step differ by size alone, so the kind that was raised stays.

@@ -123,7 +123,8 @@ class Sizing:
 
 
 def restated(finding: Finding, known: Mapping[str, Series]) -> Finding:
-    """Sudden finding restated for the affected operation that a client waits for first. `known`: series by name."""
+    """Sudden finding, restated for the affected operation that ranks first (what a client waits for before its parts).
+    `known`: series by name."""
     sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
     if finding.kind not in SUDDEN or finding.series not in sizes or known[finding.series].operation is None:
         return finding

@@ -48,7 +48,7 @@ def stall_seconds(counters: Mapping[str, int], gauges: Mapping[str, float], seco
 
 
 def stall_of(window: JournalWindow) -> float | None:
-    """`stall_seconds` of a window of the journal; None where it is no stall."""
+    """Age of the oldest outstanding operation in a journal window that is a stall, 0 if not known; else None."""
     return stall_seconds(window.counters, window.gauges, window.seconds)
 
 
@@ -100,7 +100,7 @@ def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest
 
 
 def slow_sentence(seconds: float, load_seconds: float) -> str | None:
-    """Sentence of the verdict on the slowest operation, and when it completed; None where it is no stall."""
+    """Sentence of the verdict on the slowest operation, and when it completed; None if it was shorter than a stall."""
     if seconds < LONGEST_SECONDS:
         return None
     return (

@@ -65,8 +65,8 @@ class Table:
     `below_zero` is the number of negative values of each column, which are left out. `measured` is the measured seconds
     of each sample. `gaps` are the rows that mark a gap, as (start, end); `notices`, `limits` and `errors` come from the
     other columns of rows. `warm_up_end` is the end of the leading rows of phases that are not judged, None without such
-    rows. `slowest` is the latency (at least) of the slowest operation and when it completed, where no row has it;
-    `rate` is the target and the achieved rate, over the judged rows that have both, None without such rows.
+    rows. `slowest` is the latency (at least) of the slowest operation, and when it completed, if known from outside the
+    rows; `rate` is the target and the achieved rate, over the judged rows that have both, None without such rows.
     """
 
     series: tuple[Series, ...]
@@ -106,7 +106,7 @@ def series_of_column(column: str) -> Series | None:
 
 
 def table_of(found: Mapping[str, Series], read: Sequence[Row]) -> Table:
-    """The table of two rows or more in order of time; `found` are the series by column."""
+    """Convert rows, two or more and in order of time, to a table. `found`: series by column."""
     times = [row.at for row in read]
     distances = [later - earlier for earlier, later in pairwise(times)]
     usual = median(distances)
@@ -169,7 +169,7 @@ def _values(series: Mapping[str, Series], numbers: Mapping[str, float]) -> dict[
 
 
 def _named(series: Series, operation: str | None) -> Series:
-    """Series under the name that it has in a run, for a table exported from a run."""
+    """Series, renamed as in a run if the table was exported from one (`operation` is not None)."""
     if operation is None:
         return series
     if series.role is Role.LATENCY and series.operation is None:

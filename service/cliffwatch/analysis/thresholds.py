@@ -33,7 +33,7 @@ RECOVERY_WINDOWS = 180
 EXCURSION_WINDOWS = RECOVERY_WINDOWS
 #: Windows after a burst of load in which its effect is still in the medians (30 min).
 AFTER_LOAD = 180
-#: How much larger a further change has to be in a run that has degraded already, and is noisy.
+#: Factor by which a further change has to be larger in a run that has degraded already, and is noisy.
 FURTHER_EXCURSION, FURTHER_STEP = 2.0, 1.5
 #: Windows for which a secondary series has to change alone to be reported (15 min).
 ALONE_WINDOWS = 90
@@ -62,11 +62,11 @@ RETURNED_PART, RETURNED_BLOCKS, TAUGHT_WINDOWS = 0.3, 10, 4 * HOUR
 
 # Confidence of a finding, from 0 to 1.
 
-#: Where a device shows the same, where no device was measured, and where one was measured and does not show it.
+#: Confidence where a device shows a change too, where none was measured, and where one was and does not show it.
 CORROBORATED_CONFIDENCE, UNMEASURED_CONFIDENCE, ALONE_CONFIDENCE = 0.9, 0.6, 0.5
-#: Of a cliff and a drift that a device shows, a stall, and findings of a single series: rare spikes, shortfalls.
+#: Confidence of a cliff and of a drift that a device shows, of a stall, and of rare spikes and shortfalls (one series).
 CLIFF_CONFIDENCE, DRIFT_CONFIDENCE, STALL_CONFIDENCE, LONE_CONFIDENCE = 0.95, 0.8, 0.9, 0.7
-#: Of a step of a whole run that a device shows: the least, the increase per standard deviation, and the most.
+#: Confidence of a step of a whole run that a device shows: least, increase per standard deviation, and most.
 SEGMENT_CONFIDENCE, SEGMENT_CONFIDENCE_BY, SEGMENT_CONFIDENCE_MOST = 0.8, 0.02, 0.99
 
 # Evidence of devices and load on a rise of the client's latency.
@@ -78,9 +78,9 @@ LEVEL_MOVED = 1.04
 DEVICE_MOVED, DEVICE_SIGMAS, DEVICE_ALONE_SIGMAS = 1.12, 3.0, 4.0
 #: A device corroborates a rise from this share of the rise on (as logarithms), or from this ratio on.
 DEVICE_SHARE, DEVICE_ENOUGH = 0.25, 1.5
-#: The same ratio, standard deviations, share and ratio for single windows, which are noisier.
+#: For single windows, which are noisier: a device's ratio and standard deviations; its share of a rise, or its ratio.
 WINDOW_MOVED, WINDOW_SIGMAS, WINDOW_SHARE, WINDOW_ENOUGH = 1.15, 4.0, 0.15, 1.4
-#: The same share and ratio for a level of the whole run.
+#: Share of a rise, or ratio, from which a device corroborates a change of level of the whole run.
 SEGMENT_DEVICE_SHARE, SEGMENT_DEVICE_ENOUGH = 0.25, 1.3
 #: Ratio, and share of the client's rise, from which a device corroborates a drift over hours.
 DRIFT_DEVICE_MOVED, DRIFT_DEVICE_SHARE = 1.08, 0.25
@@ -120,7 +120,7 @@ RATE_WINDOWS = 10
 #: After this many stalls, further ones are counted with the last of them.
 STALLS_APART = 3
 #: The rate has a shortfall below this part of its healthy level, if that lasts for this many windows and this many
-#: seconds (10 min); from the other part on it has come back.
+#: seconds (10 min); from the second part on it has come back.
 SHORTFALL_RATIO, SHORTFALL_OVER = 0.5, 0.75
 SHORTFALL_WINDOWS, SHORTFALL_SECONDS = 60, 600.0
 #: A latency this many times as high as before accounts for fewer operations of clients that wait for each of them.
@@ -139,9 +139,9 @@ ALIKE_PART, OUTLAST, OUTLAST_DUE, OUTLAST_FEW = 0.6, 1.2, 1.6, 0.8
 
 #: Least windows of a rise before it is raised, where a device corroborates it.
 CORROBORATED = FAST
-#: The same for a corroborated rise below `SMALL_RATIO`, which is not much larger than common excursions.
+#: Least windows of a corroborated rise below `SMALL_RATIO`, which is not much larger than common excursions.
 CORROBORATED_SMALL, SMALL_RATIO = 15, 2.2
-#: The same where no device was measured; where a device was measured and did not change; while load is higher than
+#: Least windows of a rise where no device was measured; where one was and did not change; while load is higher than
 #: before, for as long as a burst lasts (30 min); and where too little is known of the run's own excursions.
 ALONE, CONTRADICTED, DURING_MORE_LOAD, UNLEARNED = 30, 72, 180, 40
 #: A rise this many tolerances away from its due time is none of the periodic excursions: a tolerance from few
@@ -180,8 +180,8 @@ ABSOLUTE_ALONE_RATIO, ABSOLUTE_ALONE_WINDOWS = 20.0, 120
 #: A rise of client and device by these ratios, each to its own baseline, is raised once this many windows of the client
 #: are all beyond its ratio, if it is the first of its kind: a rise that falls again may be over before 72 windows.
 SEVERE_RATIO, SEVERE_DEVICE_RATIO, SEVERE_WINDOWS = 20.0, 10.0, 15
-#: Least share of these windows, and their least ratio to the upper end of the band in which nine of ten of the
-#: baseline's windows were.
+#: Least share of the windows that have to reach their ratio, and their least ratio to the upper end of the band in
+#: which nine of ten of the baseline's windows were.
 ABSOLUTE_SHARE, ABOVE_BAND = 0.65, 1.5
 #: A device is slower from this ratio to its own baseline on.
 ABSOLUTE_DEVICE_RATIO = 2.0
@@ -196,7 +196,7 @@ STEP_RATIOS = {8: 1.15, 12: 1.13, 20: 1.12, 30: 1.11, 60: 1.11}
 STEP_SIGNIFICANCE = {8: 5.0, 12: 4.6, 20: 4.2, 30: 4.0, 60: 4.0}
 #: Least significance of the client alone; and the most that client or device can contribute.
 STEP_OWN_SIGNIFICANCE, STEP_ENOUGH = 2.2, 8.0
-#: Without a device that shows the same, a step has to be longer and larger.
+#: Without a device that shows the step too, a step has to be longer and larger.
 ALONE_SPAN, STEP_ALONE_RATIO, STEP_ALONE_SIGNIFICANCE = 30, 1.15, 6.0
 CONTRADICTED_SPAN = 60
 #: Least span where a device rose by its share but not by more than its own noise, which does not contradict a step.
@@ -228,7 +228,7 @@ QUARANTINE = 60
 #: Least rise of a segment (a ratio): its length is known, so it may be less than for a short span online, and it is
 #: also compared with the lowest level before it.
 SEGMENT_RATIO = 1.12
-#: Least significance of a change in the run's own standard deviations, with and without a device that shows the same.
+#: Least significance of a change in the run's own standard deviations, with and without a device that shows it.
 #: It is lower than online: the spread is that of the whole run.
 SEGMENT_SIGNIFICANCE = 3.6
 SEGMENT_OWN_SIGNIFICANCE, SEGMENT_DEVICE_SIGNIFICANCE = 1.9, 2.2
@@ -259,21 +259,21 @@ DRIFT_RATIO = 1.235
 SWING, FITTED_SWING = 0.1, 0.105
 #: Drift is raised above `DRIFT_RATIO` to the baseline plus this many standard deviations of the run's own noise.
 DRIFT_SIGNIFICANCE = 2.0
-#: Or when the level rose within hours by more than a daily swing can, plus this (a logarithm) and
+#: Drift is also raised when the level rose within hours by more than a daily swing can, plus this (a logarithm) and
 #: `DRIFT_SIGNIFICANCE_BEFORE` standard deviations of the run's own noise.
 DRIFT_MARGIN = 0.03
 DRIFT_SIGNIFICANCE_BEFORE = 3.0
 #: Online, a factor on the least ratio of a drift when a device is measured and has not risen.
 DRIFT_CONTRADICTED_BY = 1.15
-#: The least ratio to the level before in that case for a whole run, instead of `DRIFT_RATIO` (1.13 times that).
+#: In a whole run, the least ratio of such a drift to the level before, instead of `DRIFT_RATIO` (1.13 times that).
 DRIFT_CONTRADICTED_RATIO = 1.4
 #: Part of the margin for noise that is waived when a device rises too, by at least `DRIFT_TOGETHER_SHARE` of the rise.
 DRIFT_TOGETHER, DRIFT_TOGETHER_SHARE = 0.4, 0.6
-#: Or when the level in half hours has risen by this ratio, and the squared error of a daily swing is this many times
-#: that of the rise: for client and device together, and for the client alone where no device is measured.
+#: Drift is also raised when the level in half hours rose by this ratio, and the squared error of a daily swing is this
+#: many times that of the rise: for client and device together, and for the client alone where no device is measured.
 JOINT_DRIFT_RATIO, JOINT_DRIFT_BY_SWING = 1.17, 1.5
 CLIENT_DRIFT_RATIO, CLIENT_DRIFT_BY_SWING = 1.22, 3.0
-#: And the level is this ratio above the baseline.
+#: Least ratio of the level to the baseline for a drift found in half hours.
 JOINT_DRIFT_RATIO_MINIMUM = 1.15
 #: Fewer half hours than this show no drift: a rise could be any part of a swing. A device rises by at least this share.
 JOINT_DRIFT_HALVES, JOINT_DRIFT_DEVICE_SHARE = 12, 0.3
@@ -281,7 +281,7 @@ JOINT_DRIFT_HALVES, JOINT_DRIFT_DEVICE_SHARE = 12, 0.3
 COLD = 0.08
 #: Drift of a whole run takes at least two hours, in blocks of 10 min.
 DRIFT_SHORTEST = 12
-#: And is fitted to a run of at least 6 h after its baseline, in blocks; in a shorter run, a raised drift counts.
+#: Drift is fitted to a run of at least 6 h after its baseline, in blocks; in a shorter run, a raised drift counts.
 DRIFT_RUN_BLOCKS = 360
 
 # Spikes.
@@ -296,7 +296,7 @@ SPIKE_WINDOWS = 8
 SPIKE_QUIET = 5
 #: Starts further apart than this do not belong to one train (30 min).
 SPIKES_APART = 180
-#: Probability by chance below which spikes are a train; the second where the device has the same spikes.
+#: Spikes are a train below this probability of chance; the second where the device has the same spikes.
 SPIKE_CHANCE, SPIKE_CHANCE_CORROBORATED = 1e-6, 5e-4
 #: Two spikes are enough if the device had them too, fewer than this are expected by chance (12 min in 7 h), and they
 #: are twice as high as the recent level (a logarithm).
@@ -328,7 +328,7 @@ NEGLIGIBLE_PART = 0.05
 #: A layer became slower when it takes this many times as long, and its rise is this part of the whole rise, and this
 #: part of an operation's latency before.
 LAYER_SLOWER, LAYER_PART, LAYER_NOTICEABLE = 1.5, 0.1, 0.3
-#: Or, for the device: when its requests became slower by at least this share of the operations' own factor, as
+#: The device layer also became slower when its requests did by at least this share of the operations' own factor, as
 #: logarithms. Operations that wait for a drive queue above it, where nearly all of the rise may be.
 LAYER_DEVICE_SHARE = 0.5
 #: If the latency from when an operation began rose by this ratio, a slipping schedule is only a consequence.
@@ -346,7 +346,7 @@ LOAD_ROSE = 1.25
 AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY = 1.2, 0.15
 #: Free blocks fell when they are below this part of what they were.
 FREE_BLOCKS_FELL = 0.75
-#: And fell by more than this share of all blocks; with more than `FREE_BLOCKS_REMAIN` left, they did not run out.
+#: Free blocks also fell by more than this share of all; with more than `FREE_BLOCKS_REMAIN` left, they did not run out.
 FREE_BLOCKS_FELL_BY, FREE_BLOCKS_REMAIN = 0.005, 0.2
 #: Ratios from which a quantity counts as higher than before, and as doubled.
 MORE_THAN_BEFORE, DOUBLED = 1.5, 2.0
@@ -373,15 +373,15 @@ BUSY_RATIO = 0.95
 NEIGHBOUR_SHARE = 0.25
 #: Least share of writes that stayed in memory before the onset, where the page cache absorbed them.
 ABSORBED_RATIO = 0.3
-#: With less than this share, before and after, it absorbed none.
+#: A page cache that absorbed less than this share of writes, before and after the onset, absorbed none.
 NOT_ABSORBED_RATIO = 0.05
 #: Dirty pages at this part of their limit throttle writers.
 DIRTY_NEAR_LIMIT = 0.8
-#: A volume delays requests when its share of time over its limit rose by more than this; below the other share it is
+#: A volume delays requests when its share of time over its limit rose by more than this; below the second share it is
 #: within its limits.
 LIMIT_EXCEEDED, WITHIN_LIMIT = 0.1, 0.01
 #: From here on NVMe drives throttle, by their usual warning thresholds.
 HOT_CELSIUS = 70.0
 #: A restart of an engine, or a change of a leader, explains an onset up to this many seconds after it; or, since such
-#: events may be recorded late, up to the other number of seconds before it.
+#: events may be recorded late, up to the second number of seconds before it.
 NEARBY_EVENT_SECONDS, NEARBY_EVENT_SECONDS_AFTER = 120.0, 30.0

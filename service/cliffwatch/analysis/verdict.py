@@ -59,7 +59,7 @@ def stopped_after(load_seconds: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio for reading, never rounded up to a limit it misses: 0.98996 → `98.99 %`."""
+    """Format a ratio in percent, rounded down so that it never shows a limit that it misses: 0.98996 → `98.99 %`."""
     return f"{int(ratio * 10_000 + 1e-6) / 100:.2f} %"
 
 

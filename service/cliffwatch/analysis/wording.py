@@ -67,7 +67,7 @@ def sentence_of(
 
 
 def _at_worst(finding: Finding, series: Series) -> str:
-    """Clause on the worst level, where a change was much worse for a while than at first; else empty."""
+    """Clause on a change's worst level, if that is far above its first level; else an empty string."""
     size = finding.size
     if size is None or finding.kind is FindingKind.SPIKES or size.worst < WORST_REPORTED_FROM * size.level:
         return ""
@@ -117,7 +117,7 @@ def _undone(finding: Finding, undone: Undone) -> str:
 
 
 def details_of(finding: Finding) -> dict[str, Any]:
-    """Document fields of stalls, shortfalls and rare spikes, besides level and size; unknown values are absent."""
+    """JSON fields of a stall, a shortfall or rare spikes, besides level and size; unknown values are absent."""
     details: dict[str, Any] = {}
     if finding.undone is not None:
         details["undone"] = _undone_detail(finding.undone)

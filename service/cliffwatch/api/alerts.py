@@ -22,9 +22,9 @@ _LOG = logging.getLogger(__name__)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 #: Maximum number of alerts: more than fit into the largest body that is accepted.
 _ALERTS_LIMIT = 5000
-#: Characters that a journal keeps of an alert's summary, of its description, and of all of its labels together.
+#: Maximum characters that a journal keeps of an alert: of its summary and description each, of all labels together.
 _TEXT_LIMIT, _LABELS_LIMIT = 4096, 8192
-#: Labels that identify the alert and its run; they are kept before others.
+#: Labels that identify the alert and its run; if labels exceed the limit, these are kept before others.
 _NAMING = ("run_id", "alertname", "severity")
 
 
@@ -138,5 +138,5 @@ def _kept(labels: dict[str, str]) -> dict[str, str]:
 
 
 def _seconds(moment: datetime) -> float:
-    """Seconds since the epoch, for any year that a timestamp may have."""
+    """Convert a time of any year, even the year 1, to seconds since the epoch."""
     return (moment - _EPOCH).total_seconds()

@@ -17,11 +17,11 @@ from cliffwatch.http.context import Services, services_of
 from cliffwatch.http.problems import responses
 
 router = APIRouter(tags=["health"])
-#: A round of the reconciler takes milliseconds; with a database that does not answer, as long as the wait for it.
+#: A longer round of the reconciler makes the service not ready. It takes milliseconds plus waits for the database.
 LONGEST_ROUND_SECONDS = 60.0
 #: With less free space the disk counts as full: an event and a window are written at a time, each in a new block.
 _LEAST_ROOM_BYTES = 64 * 1024
-#: Threads that query the database for readiness requests.
+#: Maximum number of threads that query the database for readiness requests.
 _ASKING_LIMIT = 2
 
 

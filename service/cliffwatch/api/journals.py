@@ -152,7 +152,7 @@ def _size_bytes(window: JournalWindow, shown: Window) -> int:
 
 
 def _position(after: int | None, page: str | None, sort: str, start: int) -> int:
-    """Number after which the list goes on: from the page token, else `after`, else `start`."""
+    """Event id, or seq of a window, after which a page begins: from its page token, else `after`, else `start`."""
     key = decode_page(page, sort, (int,))
     if key is not None:
         return int(key[0])

@@ -29,7 +29,7 @@ router = APIRouter(tags=["health"])
 _PREFIX = "cliffwatch_service_"
 #: Number of newest runs that are exported one by one; the others are only in the index.
 NEWEST_RUNS = 100
-#: Maximum length of a sentence that is a label.
+#: Maximum length of the value of the label `headline`, which is a sentence.
 HEADLINE_CHARACTERS = 300
 
 

@@ -19,9 +19,9 @@ _TURN_SECONDS = 15.0
 
 
 class RunTurns:
-    """Locks by run id: only one request at a time creates the run with that id.
+    """One lock for each run id: only one request at a time creates the run with that id.
 
-    While a lock is held, it is undecided whether the run exists: its journal may still be withdrawn.
+    While the lock is held, it is undecided whether the run exists: its journal may still be withdrawn.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class RunTurns:
 
 
 def admit(database: Database, directory: Path) -> None:
-    """Index a run whose journal was just renamed into place; remove the journal if that fails.
+    """Index a run whose journal was just renamed into place; remove the journal if indexing fails.
 
     The caller must have held the lock of the run id (`RunTurns`) since it put the journal in place.
     """
@@ -65,7 +65,7 @@ def admit(database: Database, directory: Path) -> None:
 
 
 def _withdraw(directory: Path) -> None:
-    """Remove the journal of a run that was not accepted. The reconciler has not seen the run: it reads the index.
+    """Remove the journal of a run that was not accepted. The run is not in the index, so no worker was started for it.
 
     The directory is first renamed and the rename is synced, so that nothing remains under the run's name, and nothing
     reappears there after a power cut.

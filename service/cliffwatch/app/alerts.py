@@ -55,7 +55,7 @@ class Alert:
         return self.labels.get("run_id")
 
     def event(self, at: float) -> Event:
-        """Event of the alert for a journal; `at` is the time of its receipt."""
+        """The alert as an event for a run's journal; `at` is when the service received the alert."""
         return Event(
             at,
             EventType.ALERT,
@@ -75,9 +75,9 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """Counts of a notification's alerts: one for each alert and run; in `of_no_run`, one for each alert.
+    """How many alerts of a notification were recorded, repeated or left out: an alert of two runs counts twice.
 
-    `left_out`: the run has RUN_LIMIT alerts already.
+    `left_out`: not recorded, since the run has RUN_LIMIT alerts already. `of_no_run`: alerts that no run got.
     """
 
     recorded: int = 0
@@ -88,7 +88,7 @@ class IntakeResult:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Numbers of alerts that were written to a journal and that were left out."""
+    """How many alerts were written to a run's journal, and how many were left out because of RUN_LIMIT."""
 
     written: int
     left_out: int
@@ -110,7 +110,7 @@ class AlertIntake:
     def take(self, alerts: Sequence[Alert]) -> IntakeResult:
         """Record a notification: every alert is in the journals of its runs when this returns.
 
-        Raises Problem(not_ready) where a journal cannot be written; the other journals have the alerts then.
+        Raises Problem(not_ready) if a journal cannot be written; the alerts are recorded in the other journals anyway.
         """
         now = self._clock.wall()
         self._remember(alerts, now)
@@ -147,7 +147,7 @@ class AlertIntake:
             return dict(self._counts), self._watchdog_at
 
     def standing(self) -> list[Alert]:
-        """Firing alerts without a run that this process received within STANDING_SECONDS, newest first."""
+        """Firing alerts that name no run, received by this process within STANDING_SECONDS, newest first."""
         oldest = self._clock.wall() - STANDING_SECONDS
         with self._lock:
             known = [alert for heard, alert in self._standing.values() if heard >= oldest and alert.status == FIRING]
@@ -174,7 +174,7 @@ class AlertIntake:
 
 
 def record(directory: Path, events: Sequence[Event]) -> Recorded | None:
-    """Append the alert events that the journal does not have yet, and a note when the first alert is left out.
+    """Append the alert events that the journal does not have yet, and a note when RUN_LIMIT first leaves out an alert.
 
     Returns None, and appends nothing, when the run has finished. Raises OSError when the journal cannot be written,
     Problem(journal_unreadable) when it is missing.
@@ -203,18 +203,18 @@ def record(directory: Path, events: Sequence[Event]) -> Recorded | None:
 
 
 def _age(alert: Alert) -> tuple[float, bool]:
-    """Sort key of one alert's notifications: by start, resolved after firing."""
+    """Key that sorts the notifications of one alert: by its start, and `resolved` after `firing`."""
     return alert.starts_at, alert.status != FIRING
 
 
 def _is_known(key: Key, known: set[Key]) -> bool:
-    """Whether a journal has this event of an alert already, or the alert's resolution."""
+    """Whether a journal (its keys are `known`) has this alert event already, or the same alert as resolved."""
     fingerprint, start, _ = key
     return key in known or (fingerprint, start, RESOLVED) in known
 
 
 def _within_limit(known: set[Key], fresh: dict[Key, Event]) -> list[Event]:
-    """New alert events within RUN_LIMIT; the resolution of a recorded alert is always included."""
+    """The new alert events that RUN_LIMIT allows; the resolution of a recorded alert is always allowed."""
     begun = {(fingerprint, start) for fingerprint, start, _ in known}
     taken = []
     for (fingerprint, start, _), event in fresh.items():

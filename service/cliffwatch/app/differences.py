@@ -16,14 +16,14 @@ from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import RunRow
 
 _FIGURES = TypeAdapter(RunFigures)
-#: Keys of facts.json that are not compared: values that order.json has, duplicates, and what is no value of the
+#: Keys of facts.json that are not compared: they repeat values of order.json or of other keys, or do not describe the
 #: environment.
 _LEFT_OUT = frozenset({"version", "target", "device", "warnings"})
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value of both runs by its dotted path, such as `load.rate` or `drives.0.firmware`; None where one has none."""
+    """Value of two runs at the dotted path `place`, such as `drives.0.firmware`; None where a run has none there."""
 
     place: str
     first: str | None
@@ -111,7 +111,7 @@ def _result_of(row: RunRow) -> dict[str, str]:
 
 
 def _values(document: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted path and text of each value that is no mapping. A list of plain values counts as one value."""
+    """Dotted path and text of each value in a nested document. A list without mappings or lists counts as one value."""
     if isinstance(document, Mapping):
         for name, value in document.items():
             yield from _values(value, f"{place}.{name}" if place else str(name))

@@ -14,7 +14,7 @@ from cliffwatch.telemetry.prometheus import QueryFailed
 class ExaminedDrive:
     """A whole block device with the reasons not to overwrite it (`objections`).
 
-    `names` are names by which a target can identify it and no other drive; `health` is None where it is unknown.
+    `names` identify this drive and no other, and can be given as a target; `health` is None where it is unknown.
     """
 
     drive: Drive
@@ -25,7 +25,7 @@ class ExaminedDrive:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedDrives:
-    """All drives, in order of their names. `without_health` is the reason if the health of all is unknown."""
+    """All drives, in order of their names. `without_health` is why no drive's health is known, else None."""
 
     drives: tuple[ExaminedDrive, ...]
     without_health: str | None

@@ -16,7 +16,7 @@ from cliffwatch.store.models import RunRow
 
 
 def hung_runs(session: Session, target_key: str) -> dict[str, list[ProcessIdentity]]:
-    """Finished runs on an overlapping target that have hung processes: run id → processes."""
+    """Hung processes of finished runs whose target overlaps `target_key`: run id → processes."""
     query = select(RunRow.id, RunRow.directory, RunRow.target_key).where(RunRow.state == RunState.FINISHED.value)
     on_target = [row for row in session.execute(query) if targets_overlap(row.target_key, target_key)]
     found = {row.id: hung_processes(Path(row.directory)) for row in on_target}

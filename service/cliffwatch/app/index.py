@@ -37,7 +37,7 @@ from cliffwatch.store.queries import has_known_words, is_readable, is_target
 _LOG = logging.getLogger(__name__)
 #: Name prefix of directories that are no journals yet: of runs that are being created or imported.
 UNFINISHED_PREFIX = "."
-#: Findings of one kind, series and onset: only this many, the newest, are updated; no worker records more.
+#: Maximum number of findings of the same kind, series and onset that are updated, newest first; no worker records more.
 _ALIKE_LIMIT = 8
 #: How many bytes before the indexed offset are read to find the last indexed event.
 _LONGEST_LINE_BYTES = 1 << 16
@@ -104,9 +104,9 @@ def index_report(session: Session, directory: Path) -> RunRow:
 def index_missing(session: Session, runs_directory: Path) -> IndexReport:
     """Index the journals that have no row yet, for example because the service was killed before it indexed them.
 
-    Finished runs without figures are indexed too: of an earlier version, or with a report that was made later. A row is
-    made anew if it cannot be read, was made of events that a power cut removed, or belongs to a journal in another
-    place, as after the state directory was moved or copied.
+    Finished runs without figures are indexed again: their report may have been made later, or an earlier version did
+    not store figures. A row is replaced if it cannot be read, was made from events that a power cut removed, or belongs
+    to a journal in another place, as after the state directory was moved or copied.
     """
     has_all = or_(RunRow.state != RunState.FINISHED.value, RunRow.figures.is_not(None))
     columns = (RunRow.id, RunRow.target, RunRow.directory, RunRow.events_offset_bytes)
@@ -129,8 +129,8 @@ def rebuild(session: Session, runs_directory: Path) -> IndexReport:
 
     A journal that cannot be read keeps its row, if it has one: it may be readable again later.
 
-    Workload versions that no run used are in no journal and are kept. If a journal has another document for the number
-    of such a version, the stored document becomes a newer version.
+    Workload versions that no run used are in no journal and are kept. If a journal has a different document under the
+    same version number, the stored document moves to a new, higher version.
     """
     paths = journals_in(runs_directory)
     names = [path.name for path in paths]
@@ -157,7 +157,7 @@ def journals_in(runs_directory: Path) -> list[Path]:
 
 
 def _index_all(session: Session, paths: list[Path], anew: Collection[str]) -> IndexReport:
-    """Index journals. `anew`: runs whose rows are deleted and made again, unless the journal cannot be read."""
+    """Index journals. `anew`: ids of runs whose rows are deleted and made again, unless the journal is unreadable."""
     report = IndexReport()
     for path in paths:
         faults: list[JournalFault] = []
@@ -284,7 +284,7 @@ def _fold(
 
 
 def _restated(event: Event) -> list[dict[str, Any]]:
-    """Updates of earlier findings that an event holds."""
+    """Details in an event that update findings recorded by earlier events; empty for most events."""
     if event.type is EventType.NOTE and event.name in (UPDATED_NOTE, ENDED_NOTE):
         return [event.detail]
     if (event.type, event.name) not in _FINAL_EVENTS:
@@ -313,7 +313,7 @@ class _Findings:
             self._rows.setdefault(key, deque(maxlen=_ALIKE_LIMIT)).append(row)
 
     def update(self, detail: dict[str, Any]) -> None:
-        """Update the rows of a finding. A journal that was made elsewhere may name a finding that does not exist."""
+        """Update the rows of the finding that `detail` names, if any: an imported journal may name an unknown one."""
         key = key_in(detail)
         if key is None:
             return
@@ -360,13 +360,13 @@ def _status_in(row: RunRow) -> RunStatus:
 
 
 def _is_shorter(directory: Path, offset_bytes: int) -> bool:
-    """Whether the events end before the offset indexed so far, so that they are not the indexed ones."""
+    """Whether events.jsonl is shorter than what was indexed, so that the indexed events are not in it any more."""
     path = directory / files.EVENTS
     return path.exists() and path.stat().st_size < offset_bytes
 
 
 def _are_others(directory: Path, offset_bytes: int) -> bool:
-    """Whether the events up to `offset_bytes` are no longer the indexed ones: no readable event ends there.
+    """Whether events.jsonl differs from what was indexed up to `offset_bytes`: no readable event ends there.
 
     Events that were read before they were synced may be lost or different after a power cut.
     """

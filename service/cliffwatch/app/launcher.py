@@ -35,7 +35,7 @@ def launch(directory: Path) -> subprocess.Popen[bytes]:
 
 
 def log_of(directory: Path) -> Path:
-    """Log of a run's workers."""
+    """Path of the log file of a run's workers."""
     return directory / _WORKER_OUTPUT
 
 
@@ -117,7 +117,7 @@ def _append_unless_held(log: EventLog, event: Event) -> bool:
 
 
 def kill_orphans(directory: Path) -> None:
-    """Kill the parts and engines in a dead worker's heartbeat that survived the worker."""
+    """Kill the part and engine processes that a dead worker named in its heartbeat, if they still live."""
     heartbeat = Heartbeat.read(directory)
     for process in (*heartbeat.parts, *heartbeat.engines) if heartbeat is not None else ():
         process.send(signal.SIGKILL)

@@ -9,10 +9,10 @@ from cliffwatch.telemetry.prometheus import QueryFailed
 
 
 def notes_on_limits(workload: Workload, drives: Sequence[str], source: DriveSource, now: float) -> list[str]:
-    """Notes on limits that cannot be judged: each makes the run `invalid`, which otherwise shows only at its end.
+    """A note on each limit that cannot be judged: it makes the run `invalid`, otherwise seen only at the run's end.
 
-    Prometheus is queried, at `now` in seconds since the epoch, if there is such a limit and a drive. `drives` are the
-    watched drives, by their names in `source`.
+    For a limit on write amplification with a drive, Prometheus is queried at `now`, in seconds since the epoch.
+    `drives` are the watched drives, by their names in `source`.
     """
     limits = [text for text in workload.limits if parse_limit(text).subject is LimitSubject.AMPLIFICATION]
     if not limits:

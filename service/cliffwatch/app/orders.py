@@ -9,7 +9,7 @@ from cliffwatch.model.order import RunOrder
 
 
 def read_order(reader: JournalReader) -> RunOrder:
-    """Read a journal's order.json. Raises Problem(journal_unreadable)."""
+    """Read the run request in a journal's order.json. Raises Problem(journal_unreadable)."""
     path = reader.directory / files.ORDER
     try:
         order = RunOrder.model_validate(reader.document(files.ORDER))

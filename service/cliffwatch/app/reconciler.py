@@ -141,7 +141,7 @@ class Reconciler:
         return self._resume(run, status)
 
     def _begin_on_free_target(self, run: LiveRun) -> RunState:
-        """Start a queued run, unless a hung process of a finished run is on its target; the wait is noted once."""
+        """Start a queued run, unless a hung process of a finished run uses its target; one note records the wait."""
         with self._database.session() as session:
             hung = hung_runs(session, run.target_key)
         if not hung:
@@ -209,7 +209,7 @@ class Reconciler:
         return status.state
 
     def _has_been(self, run: LiveRun, status: RunStatus) -> float:
-        """Seconds for which the run has been in its state."""
+        """Seconds since the run entered its current state."""
         return self._seen.seconds(run.run_id, "state", (status.state, status.since), status.since)
 
     def _status(self, run: LiveRun) -> RunStatus | None:
@@ -221,9 +221,9 @@ class Reconciler:
         return status
 
     def _end_unknown(self, run: LiveRun) -> RunState:
-        """State of a run whose events have no state: running if its worker lives, else finished as unanalysed.
+        """Handle a run without a readable state: it is running if its worker lives, else it is finished as unanalysed.
 
-        Anything in the place of events.jsonl that is no file is moved aside. Raises ValueError where there is no
+        Anything but a file in the place of events.jsonl is moved aside. Raises ValueError where there is no
         journal.
         """
         if not (run.directory / files.ORDER).is_file():
@@ -246,7 +246,7 @@ class Reconciler:
         return change_state(EventLog(run.directory), to, self._clock.wall(), detail)
 
     def _reap(self, live: Container[str]) -> None:
-        """Forget finished runs, and their workers once these end: a worker records the end before it exits."""
+        """Forget finished runs; a worker process is forgotten once it has exited, after it recorded the run's end."""
         self._followers = {run_id: each for run_id, each in self._followers.items() if run_id in live}
         self._seen.keep_only(live)
         self._waiting = {run_id for run_id in self._waiting if run_id in live}

@@ -12,7 +12,7 @@ from cliffwatch.store.models import RunRow
 
 
 def request_of(row: RunRow) -> RunRequest:
-    """The request that repeats a run: its workload, targets, drives and present labels.
+    """The request that repeats a run: its workload, targets, drives and current labels.
 
     A workload that came with the request, or with an imported run, is included as a document; a stored one is named by
     its version. The erasure of a drive has to be confirmed again. Raises Problem(journal_unreadable).

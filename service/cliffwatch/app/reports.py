@@ -27,7 +27,7 @@ WAITING_LIMIT = 4
 
 
 class _Turns:
-    """Limit of concurrent or waiting callers of one operation."""
+    """Limits how many callers may execute one operation, or wait for it, at the same time."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -35,7 +35,7 @@ class _Turns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Hold one of the free places. Raises Problem(not_ready) where none is free."""
+        """Count as a caller while the block lasts. Raises Problem(not_ready) at WAITING_LIMIT callers."""
         if not self._free.acquire(blocking=False):
             raise Problem(Code.NOT_READY, f"{WAITING_LIMIT} {self._what} are asked for at the moment; try again")
         try:
@@ -63,7 +63,7 @@ class ReportService:
     _drawing: _Turns = field(default_factory=lambda: _Turns("pictures"), init=False)
 
     def make(self, run_id: str) -> MadeReport:
-        """Make a run's report again from its journal, and set the verdict if it could not be determined at the end.
+        """Make a run's report again from its journal, and set the verdict if it was not determined at the run's end.
 
         Raises Problem: not_found, not_ready, journal_unreadable, journal_unwritable, internal.
         """

@@ -52,7 +52,7 @@ from cliffwatch.store.queries import require_run, unfinished_runs
 from cliffwatch.store.workloads import require_workload
 
 _LOG = logging.getLogger(__name__)
-#: How long a stop that is in the journal waits for the database, before it is answered without it.
+#: How long a stop request, once in the journal, waits for the database; after that the response is sent without it.
 _INDEX_PATIENCE_SECONDS = 0.5
 #: Name prefix of journals that are being created; unfinished ones are removed when the service starts.
 _PENDING_PREFIX = f"{UNFINISHED_PREFIX}new-"
@@ -136,7 +136,7 @@ class RunService:
     ) -> tuple[str, bool]:
         """Queue a run; returns its id, and whether it is new. Raises Problem, and then nothing is left behind.
 
-        `confirmed_blocks`: composition of the run's drive when its erasure was confirmed, if that was earlier than now.
+        `confirmed_blocks`: what the drive consisted of (`Examination.blocks`) when its erasure was confirmed earlier.
 
         With a `run_id` of the caller's choice, the same request may be repeated and makes one run; another request with
         that id is a conflict.
@@ -181,7 +181,7 @@ class RunService:
             return row
 
     def resolve(self, request: RunRequest) -> tuple[Workload, int | None, dict[str, str]]:
-        """The workload to run, its version, and the durations of that version that the request replaces.
+        """The workload to run, its version, and the version's own values of the durations that the request overrides.
 
         Raises Problem: not_found, or workload_invalid when the workload, its load or the target's kind is wrong.
         """
@@ -201,8 +201,8 @@ class RunService:
     def waits_for(self, row: RunRow) -> list[str]:
         """Ids of the runs that a queued run waits for.
 
-        These are earlier unfinished runs on its target; else finished runs with a hung process there; else the runs
-        under way, if the machine's limit of concurrent runs is reached.
+        These are earlier unfinished runs on its target; else finished runs whose hung process uses the target; else all
+        runs that have started, if the machine's limit of concurrent runs is reached.
         """
         if row.state != RunState.QUEUED.value:
             return []
@@ -323,7 +323,7 @@ class RunService:
 
 
 def _named(parts: Sequence[TargetPlan], what: Literal["notes", "objections"]) -> list[Any]:
-    """Prefix each message with its target where there are several; a message that applies to all appears once."""
+    """Messages of all targets, each prefixed with its targets unless there is one target or it applies to all."""
     if len(parts) == 1:
         return list(getattr(parts[0], what))
     found: dict[Any, list[str]] = {}
@@ -371,7 +371,7 @@ def _submission(
 
 
 def _changes(examination: Examination, confirmed_blocks: str | None) -> list[Objection]:
-    """Objection to a drive that is not the one whose erasure was confirmed."""
+    """Objection if the examined drive is not the one whose erasure was confirmed; else empty."""
     present = examination.blocks or ""
     if confirmed_blocks is None or is_same_device(confirmed_blocks, present):
         return []
@@ -383,12 +383,12 @@ def _changes(examination: Examination, confirmed_blocks: str | None) -> list[Obj
 
 
 def _replaced(original: Workload, workload: Workload) -> dict[str, str]:
-    """The durations of `original` that are different in `workload`, as DurationOverrides writes them."""
+    """The original values of the durations that `workload` overrides, by their names in DurationOverrides."""
     before, after = durations_of(original), durations_of(workload)
     return {name: text for name, text in before.items() if after[name] != text}
 
 
 def durations_of(workload: Workload) -> dict[str, Any]:
-    """The window and the phases of a workload, as DurationOverrides writes them."""
+    """Durations of a workload's window and phases, as text by their names in DurationOverrides."""
     document = workload.model_dump(mode="json")
     return {"window": document["window"], **document["phases"]}

@@ -2,8 +2,8 @@
 
 A fire time is first recorded in schedule_firings, then the run is queued and the row is updated. A service that is
 killed in between leaves a failed firing, never an unrecorded one. Fire times that pass while no service runs are
-recorded as missed and not run late. So are fire times that pass while the run queued before by the same schedule still
-waits for its target: otherwise a schedule that is too fast would fill the queue.
+recorded as missed and not run late. So are fire times that pass while the schedule's previous run still waits for its
+target: otherwise a schedule that is too fast would fill the queue.
 """
 
 import logging
@@ -40,8 +40,8 @@ MISSED_LISTED = 100
 _MISSED_COUNTED = 10_000
 #: Number of firings without a run that are kept of a schedule; firings that queued a run are all kept.
 FRUITLESS_KEPT = 1000
-#: Attempts of a database step, and the pause between them: minutes in all, with the database's own patience. A backup
-#: blocks SQLite for one or two; fire times that are overdue by then are recorded as missed.
+#: Attempts of a database step, and the pause between them: minutes in all, with the database's own timeout. A backup
+#: blocks SQLite for one or two minutes; fire times that are overdue by then are recorded as missed.
 _ATTEMPTS, _PAUSE_SECONDS = 60, 0.5
 _T = TypeVar("_T")
 #: Exceptions from reading a damaged row.
@@ -122,7 +122,7 @@ class Scheduler:
         self._lock.release()
 
     def refresh(self, schedule_id: str) -> None:
-        """Reload a schedule from the table: a new, changed, disabled, deleted or unreadable one."""
+        """Reload a schedule from the table after a change; it no longer fires if disabled, deleted or unreadable."""
         with self._database.snapshot() as session:
             row = session.get(ScheduleRow, schedule_id)
         if row is None or not row.enabled or row.next_fire_at is None:
@@ -166,7 +166,7 @@ class Scheduler:
             return None if row is None else self._settle(session, row, self._clock.wall(), self._grace_seconds)
 
     def _patiently(self, step: Callable[[], _T]) -> _T:
-        """Retry a step until the database allows it; each attempt waits some seconds for the database."""
+        """Retry a step, up to _ATTEMPTS times, on DATABASE_ERRORS; each attempt waits some seconds for the database."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return step()
@@ -177,10 +177,10 @@ class Scheduler:
         return step()
 
     def _settle(self, session: Session, row: ScheduleRow, now: float, grace_seconds: float) -> _Due | None:
-        """Record every fire time up to `now`, and set the next one; returns the last one if its run is to be queued.
+        """Record every fire time up to `now`, and set the next one; returns the last if its run is to be queued.
 
-        The last one is missed if it is older than the grace. A grace of 0 means that no service was running: every fire
-        time that has passed was missed.
+        The last fire time is missed if it is overdue by more than `grace_seconds`. 0 means that no service was running:
+        every fire time that has passed was missed.
         """
         first = row.next_fire_at
         if first is None or first > now or not row.enabled:
@@ -223,7 +223,7 @@ class Scheduler:
                 firing.outcome, firing.run_id, firing.detail = outcome, run_id, detail
 
     def _outcome(self, schedule_id: str, due: _Due) -> tuple[str, str | None, str]:
-        """Queue the run, unless an earlier one of the schedule waits; returns outcome, run id or None, and detail."""
+        """Queue the run unless the schedule's previous run still waits; returns outcome, run id or None, and detail."""
         who = f"schedule {due.schedule_name}"
         try:
             if (waiting := self._patiently(lambda: self._waiting_run(schedule_id))) is not None:
@@ -254,7 +254,7 @@ class Scheduler:
 
 
 def _forget_old(session: Session, schedule_id: str) -> None:
-    """Remove old firings without a run, except the newest: a schedule of every second misses 86,400 a day."""
+    """Keep only the newest FRUITLESS_KEPT firings without a run: a schedule of every second misses 86,400 a day."""
     is_fruitless = (FiringRow.schedule_id == schedule_id, FiringRow.outcome != QUEUED)
     newest = select(FiringRow.due_at).where(*is_fruitless).order_by(FiringRow.due_at.desc())
     oldest_kept = session.scalar(newest.offset(FRUITLESS_KEPT - 1).limit(1))

@@ -41,9 +41,9 @@ class ScheduleService:
     def create(self, request: ScheduleRequest, created_by: str) -> str:
         """Create a schedule and return its id. The workload is looked up and checked now, and again each time it fires.
 
-        A target drive must be present, because its erasure is confirmed for this drive only: its composition is stored,
-        and each firing is refused for another one. Raises Problem: schedule_invalid, workload_invalid, not_found,
-        target_missing, or conflict where the name is taken.
+        A target drive must be present: its erasure is confirmed for this drive only, so its composition is stored, and
+        a firing fails if another drive has its name by then. Raises Problem: schedule_invalid, workload_invalid,
+        not_found, target_missing, or conflict where the schedule's name is taken.
         """
         self.runs.resolve(request.run)
         blocks = blocks_of(request.target)
@@ -100,7 +100,7 @@ class ScheduleService:
         self.scheduler.refresh(schedule_id)
 
     def _changed(self, row: ScheduleRow, change: ScheduleChange) -> RunRequest:
-        """The changed request of a schedule; its workload is looked up and checked. Raises Problem."""
+        """Run request of a schedule after `change`; its workload is looked up and checked. Raises Problem."""
         if change.workload is not None and change.target is not None:
             # The stored request may be unreadable; a change of both parts replaces it.
             stored = RunRequest(workload=change.workload, target=change.target)

@@ -1,7 +1,7 @@
 """Time in state of a run, by the monotonic clock.
 
-Times in a journal are from a wall clock that may have been set since. They are used once, when this process first sees
-the run in that state; from then on the monotonic clock counts.
+Times in a journal are from a wall clock that may have been set since. The time of a state change is used once, when
+this process first sees the run in the new state; from then on the monotonic clock counts.
 """
 
 from collections.abc import Container, Hashable
@@ -20,16 +20,16 @@ class _Sighting:
 
 
 class Sightings:
-    """Time in state of each run, by aspect, such as `state` or `losses`."""
+    """How long each aspect of each run, such as `state` or `losses`, has had its current value."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[tuple[str, str], _Sighting] = {}
 
     def seconds(self, run_id: str, aspect: str, what: Hashable, since: float | None = None) -> float:
-        """Seconds for which this aspect of a run has been `what`.
+        """Seconds for which a run's `aspect`, such as `state`, has had the value `what`.
 
-        `since` is the wall clock's time of the change; without it, only the time that this process observed counts.
+        `since` is the time of that change by the wall clock; without it, only what this process observed counts.
         """
         seen = self._seen.get((run_id, aspect))
         if seen is None or seen.what != what:

@@ -12,7 +12,7 @@ _SHARES = frozenset(
 
 
 def note_on_place(state_directory: Path, uses_sqlite: bool, proc: Path = Path("/proc")) -> str:
-    """Warning about a state directory on a network share; empty elsewhere, and where that is not known."""
+    """Warning if the state directory is on a network share; empty if it is not, or its file system is unknown."""
     try:
         file_system = mount_of(state_directory, proc).file_system
     except OSError:

@@ -52,7 +52,7 @@ class DrivesElsewhere:
 
 
 def confirmation_of(part: TargetPlan) -> str | None:
-    """Sentence that confirms the loss of what is on a device; None where no confirmation is needed."""
+    """Sentence that the user must give to confirm a device's erasure; None where no confirmation is needed."""
     return confirmation_sentence(part.examination) or None
 
 

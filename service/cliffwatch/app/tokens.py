@@ -60,11 +60,11 @@ class TokenService:
             tokens.revoke_token(session, token_id, self.clock.wall())
 
     def ensure_first(self, kept: Callable[[], str], keep: Callable[[str], None]) -> str | None:
-        """Create a token of scope admin if the database never had a token, or does not know the one that its owner has.
+        """Create a token of scope admin if the database never had a token, or does not know the one in the token file.
 
-        Returns the new text, or None where no token was needed. `kept` reads the text that the owner has, empty for
-        none, and `keep` stores the new one. Both are called inside the transaction: of two services that start at once
-        only one creates a token, and a token that cannot be stored is not created.
+        Returns the new text, or None where no token was needed. `kept` reads the token file, empty for none, and `keep`
+        writes the new text to it. Both are called inside the transaction: of two services that start at once only one
+        creates a token, and a token that cannot be stored is not created.
         """
         with self.database.session() as session:
             present, now = kept(), self.clock.wall()

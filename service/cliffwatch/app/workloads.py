@@ -41,7 +41,7 @@ class WorkloadService:
             return require_workload(session, name, version)
 
     def put(self, name: str, document: dict[str, Any]) -> tuple[WorkloadRow, bool]:
-        """Store a workload as the newest version of its name; returns its row, and False if it is the newest already.
+        """Store a workload as a new version of its name; returns its row, and False if it equals the newest version.
 
         Raises Problem(workload_invalid), also where the document has another name.
         """

@@ -71,24 +71,24 @@ class VirtualClock:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Shift of the wall clock against the run's clock: by being set (positive: forward), and by the machine's sleep."""
+    """How far the wall clock moved against the run's clock: it was set (positive: forward), or the machine slept."""
 
     set_seconds: float
     suspended_seconds: float
 
 
 class RunClock:
-    """Clock of one run: the wall clock's time at the anchor, plus monotonic time since then.
+    """Clock of one run: the wall clock's time at its creation (or `not_before`, if later), plus monotonic time since.
 
     Setting the wall clock during the run therefore moves no window, and the run's time stands still while the machine
-    sleeps. `shift()` reports each such step once.
+    sleeps. `shift()` reports each setting and each sleep once.
     """
 
     #: A step below this is ordinary slewing by NTP and scheduling noise between two clock readings.
     SHIFT_THRESHOLD_SECONDS = 0.5
 
     def __init__(self, clock: Clock, not_before: float = 0.0) -> None:
-        """`not_before`: end of the time that was measured already; an earlier anchor would overlap it."""
+        """`not_before`: end of the windows that an earlier worker measured, before which this clock must not begin."""
         self._clock = clock
         self._anchor_wall = max(clock.wall(), not_before)
         self._anchor_monotonic = clock.monotonic()
@@ -107,7 +107,7 @@ class RunClock:
         self._clock.sleep(moment - self.now())
 
     def shift(self) -> Shift | None:
-        """Shift of the wall clock since the last call, if it was set or the machine slept."""
+        """How far the wall clock moved since the last call; None unless it was set or the machine slept."""
         suspended = self._clock.suspended()
         slept = suspended - self._suspended
         if slept < self.SHIFT_THRESHOLD_SECONDS:

@@ -34,7 +34,7 @@ def private(path: str, flags: int) -> int:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
+    """Sync a directory: files created, renamed or removed in it stay so after a power cut. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -47,7 +47,8 @@ def replacement(path: Path, *, is_durable: bool = True, is_private: bool = True)
     """Replace a file atomically: yields a temporary file, which is renamed to `path` when the block ends.
 
     With `is_durable` the new content is on disk then, and after a crash either the old or the new content is complete.
-    Raises OSError. After an error, also one of the block, the old content stays and the temporary file is removed.
+    Raises OSError. After an error before the rename, such as one in the block, the old content stays and the temporary
+    file is removed.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -99,7 +100,7 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def append_durably(descriptor: int, content: bytes) -> None:
-    """Append to a file that has no other writer meanwhile: the content is on disk when this returns.
+    """Append to a file: the content is on disk when this returns. The caller must exclude other writers of the file.
 
     Raises OSError, and then truncates what was written: a partial record is of no use.
     """

@@ -71,20 +71,20 @@ def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] |
 def field_of(place: Sequence[str]) -> str:
     """Dotted name of a field as in the document, from the location in pydantic's error.
 
-    Left out are pydantic's additions: the kind of a target or trigger, and `[key]` for an invalid key.
+    Parts that pydantic adds are removed: the kind of a target or trigger, and `[key]` for an invalid key.
     """
     is_kind = [False, *(before in _WITH_KINDS for before in place[:-1])]
     return ".".join(part for part, left_out in zip(place, is_kind, strict=False) if not left_out and part != "[key]")
 
 
 def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:
-    """The first faults, up to the limit, and one more with the number of the others."""
+    """The first FAULTS_LIMIT faults and, if `count` is larger, one more that says how many were left out."""
     shown = faults[:FAULTS_LIMIT]
     return shown if count <= len(shown) else [*shown, FieldFault("more", f"and {count - len(shown)} more faults")]
 
 
 def unknown_key(key: str, known: Sequence[str], nested: Sequence[str] = ()) -> str:
-    """Message on an unknown key, with the one that was probably meant, or all known ones.
+    """Error message for an unknown key: suggests the known key that was probably meant, or lists all known keys.
 
     `nested` are the dotted names of keys one level below.
     """
@@ -93,7 +93,7 @@ def unknown_key(key: str, known: Sequence[str], nested: Sequence[str] = ()) -> s
 
 
 def _models_at(model: type[BaseModel], place: Sequence[int | str]) -> list[type[BaseModel]]:
-    """Every model that is possible at this place of a document."""
+    """Pydantic models of which the value at `place` in a document may be, such as one for each kind of target."""
     models = [model]
     for part in place:
         # A part that is no field is an index in a list, or the tag of one of several models.

@@ -112,7 +112,7 @@ def finite(value: Any) -> Any:
 
 
 def require_shallow(value: Any, limit: int = DEPTH_LIMIT) -> None:
-    """Limit the nesting of lists and mappings. Raises ValueError."""
+    """Check that lists and mappings in a value are nested at most `limit` deep. Raises ValueError."""
     level = [value]
     for _ in range(limit + 1):
         level = [
@@ -127,7 +127,7 @@ def require_shallow(value: Any, limit: int = DEPTH_LIMIT) -> None:
 
 
 def require_few_keys(count: int) -> None:
-    """Limit the number of keys of a mapping. Raises ValueError."""
+    """Check that a mapping has at most KEYS_LIMIT keys; `count` is its number. Raises ValueError."""
     if count > KEYS_LIMIT:
         raise ValueError(f"a mapping in it has {count} keys; it may have {KEYS_LIMIT}")
 

@@ -57,7 +57,7 @@ def _without_cycle(hdr: HdrHistogram) -> HdrHistogram:
 
 
 def _require_modest(text: str) -> None:
-    """Refuse a payload that would inflate to more than any histogram has; small ones cannot. Raises ValueError."""
+    """Refuse a payload that decompresses to more than _INFLATED_LIMIT_BYTES; short ones cannot. Raises ValueError."""
     if len(text) <= _SMALL_CHARACTERS:
         return
     try:
@@ -177,7 +177,7 @@ class Histogram:
     def percentiles_seconds(self, quantiles: Iterable[float] = QUANTILES) -> list[float | None]:
         """Latency in seconds at each quantile (0…1), None when nothing was counted.
 
-        It is the smallest value that at least this share of the latencies is at or below.
+        At quantile 0.99 it is the smallest value that at least 99 % of the latencies do not exceed.
         """
         wanted = list(quantiles)
         if self.count == 0:

@@ -71,7 +71,7 @@ def bound(path: Path, limit_bytes: int = LIMIT_BYTES) -> None:
 
 
 class Repetitions(logging.Filter):
-    """Log filter: in each minute, only the first of equal lines is written, and only some lines of each kind.
+    """Log filter: in each minute, equal lines are written once, and at most LINES_OF_A_KIND with one message format.
 
     The first line of the next minute is preceded by the number of lines left out.
     """
@@ -107,7 +107,7 @@ class Repetitions(logging.Filter):
         return written
 
     def _end_span(self) -> str:
-        """Message on the lines left out of the span that has ended; empty where there are none."""
+        """Begin a new minute if the last one is over; returns a text on the lines that were left out, else empty."""
         now = self._clock.monotonic()
         if now < self._span_end:
             return ""

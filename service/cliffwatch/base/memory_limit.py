@@ -51,7 +51,7 @@ def _is_want_of_memory(error: Exception) -> bool:
 
 
 def lower(kind: int, limit: int) -> None:
-    """Set a limit of `resource`, but never above the present hard limit."""
+    """Set a limit of this process, `resource.RLIMIT_…`, but never above its current hard limit."""
     _, hard = resource.getrlimit(kind)
     given = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(kind, (given, given))

@@ -20,8 +20,8 @@ def keep_private() -> None:
 def tighten(state_directory: Path, runs_directory: Path) -> None:
     """Remove other users' rights from both directories and from the service's files in them.
 
-    Another user's files are not changed. Directories of runs without rights for other users are not searched. In the
-    state directory, which may hold programs too, only the files directly in it are changed.
+    Another user's files are not changed. A directory of runs in which other users have no rights is skipped with
+    all below it. In the state directory, which may hold programs too, only the files directly in it are changed.
     """
     _tighten(runs_directory, inside=True)
     if state_directory.is_dir():

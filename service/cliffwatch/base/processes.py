@@ -122,7 +122,7 @@ def _text(path: Path) -> str:
 
 
 def _stat(directory: Path) -> list[str]:
-    """Fields of /proc/…/stat of a process or thread, from the third, its state, on; none once it is gone.
+    """Fields of a process's or thread's /proc/…/stat, beginning with the third (the state); empty once it is gone.
 
     See proc_pid_stat(5).
     """

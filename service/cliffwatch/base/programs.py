@@ -17,8 +17,8 @@ ANSWER_SECONDS = 10.0
 def find_program(name: str, state_directory: Path) -> Path | None:
     """Path of an executable; None where there is none.
 
-    It is the one built for this state directory, else the one beside this Python's environment (a state directory too,
-    where `make` installed it), else the one from the wheel, else the one on PATH.
+    Looked for, in this order: in `programs` of the state directory, in `programs` beside this Python's environment
+    (the state directory that `make` installed into), in the wheel's scripts, on PATH.
     """
     for directory in (state_directory, Path(sys.prefix).parent):
         if built := shutil.which(directory / "programs" / name):
@@ -40,7 +40,7 @@ def require_program(name: str, state_directory: Path) -> Path:
 
 
 def ask(program: Path, *arguments: str, standard_input: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a program that answers at once; returns output and status. Raises Problem(component_missing) on a timeout."""
+    """Run a program; returns output and exit status. Raises Problem(component_missing) after ANSWER_SECONDS."""
     try:
         return subprocess.run(
             [program, *arguments],

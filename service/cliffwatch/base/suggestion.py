@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-#: Least likeness of a misspelled name to the known one.
+#: Threshold of likeness (0…1) from which a known name is suggested for a misspelled one.
 _ALIKE = 0.6
-#: By this much a nested name has to be more alike than a name that is valid where it was typed.
+#: Margin by which a nested name has to be more alike than a name that is valid where the name was typed.
 _NESTED_LEAD = 0.15
 #: A longer input is no mistyped name, and the time to compare it grows with the square of its length.
 _LENGTH_LIMIT = 100
@@ -31,5 +31,5 @@ def _likeness(form: str, name: str) -> float:
 
 
 def _form(name: str) -> str:
-    """Normalised form of a name: lower case, with one word separator and one word for a size."""
+    """Normalised form of a name: lower case, `_` for `-`, and `_size` for a final `_byte` or `_bytes`."""
     return re.sub(r"_bytes?$", "_size", name.lower().replace("-", "_"))

@@ -34,7 +34,7 @@ _SIZE_BYTES: dict[str, int] = {"B": 1} | {
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTP]?i?B)")
 
-#: Characters; a real duration or size is shorter.
+#: Maximum length of a duration or size, in characters; a real one is shorter.
 _LENGTH_LIMIT = 64
 _DURATION_LIMIT_SECONDS = 1000 * 365.25 * 86_400.0
 
@@ -82,7 +82,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_share(text: str) -> float:
-    """A share such as `0.25` or `25%`. Raises ValueError with what would be right."""
+    """Ratio in a share: `0.25` and `25%` → 0.25. Raises ValueError with what would be right."""
     try:
         share = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
     except ValueError:

@@ -131,7 +131,7 @@ def clean_up(context: typer.Context, output: OutputOption = None) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `cliffwatch drive`."""
+    """Add `attach`, `detach`, `aging` and `clean` to `cliffwatch drive`."""
     for name, command in (
         ("attach", attach_drive),
         ("detach", detach_drive),

@@ -14,7 +14,7 @@ from cliffwatch.cli.session import OutputOption, session_of
 
 
 def register(app: typer.Typer) -> None:
-    """Add both commands to `run`."""
+    """Add `bundle` and `import` to `cliffwatch run`."""
     app.command("bundle")(bundle)
     app.command("import")(import_)
 

@@ -103,7 +103,8 @@ def _resource(api_version: str, kind: str, name: str, labels: dict[str, str]) ->
 
 
 def _labels(texts: list[str] | None) -> dict[str, str]:
-    """Labels of resources, from NAME=VALUE texts; Kubernetes checks its own rules. Raises Problem(bad_request)."""
+    """Labels of Kubernetes resources, from NAME=VALUE texts. Raises Problem(bad_request) if a text has another form;
+    whether Kubernetes allows the name and the value is not checked."""
     labels = {"app.kubernetes.io/name": _NAME}
     for text in texts or ():
         name, _, value = text.partition("=")

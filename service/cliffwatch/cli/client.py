@@ -15,11 +15,11 @@ API_PREFIX = "/api/v1"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 #: The service sends a comment every 15 s on a stream where nothing happens; silence for longer means it is gone.
 STREAM_SILENCE_SECONDS = 45.0
-#: A bundle is checked, and its report made, before the service answers.
+#: Read timeout of an upload: the service checks a bundle and makes its report before it answers.
 _UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
-#: A picture is drawn when it is first requested.
+#: Read timeout of a download: a report's picture is drawn when it is first requested.
 _CONTENT_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=330.0)
-#: A report of a 36 h run takes half a minute on an idle machine, and waits while other reports are made.
+#: Read timeout of making a report: of a 36 h run half a minute on an idle machine, after the reports before it.
 _MAKING_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=1300.0)
 _PIECE_BYTES = 1024 * 1024
 _PAGE_SIZE = 100
@@ -39,7 +39,7 @@ class ApiClient:
     """A client of one service with one token."""
 
     def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
-        """`transport` replaces HTTP over the network. Raises Problem(bad_request) when `url` is not a URL."""
+        """`transport` is used instead of the network. Raises Problem(bad_request) when `url` is not a URL."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url.rstrip("/")
         # Ignore proxies of the environment: the service is on this machine or a known host. Without TLS no certificate
@@ -69,7 +69,7 @@ class ApiClient:
         return self._json("POST", path, params=_given(query), json={} if body is None else body)
 
     def make(self, path: str) -> Any:
-        """POST a request with a long timeout: the service may need minutes for it."""
+        """POST with a long timeout, for requests that may take minutes, such as making a report; returns the JSON."""
         return self._json("POST", path, timeout=_MAKING_TIMEOUT)
 
     def put(self, path: str, body: Any) -> Any:

@@ -20,7 +20,7 @@ _RUNS = 200
 
 
 def runs(context: typer.Context, incomplete: str) -> list[str]:
-    """Ids of runs and `last`, the newest first."""
+    """`last` and ids of runs: newest first, or by name if the service does not answer."""
     session = _session(context)
     ids = _asked(session, lambda api: [run["id"] for run in api.list_all("/runs", _RUNS)])
     if ids is None:

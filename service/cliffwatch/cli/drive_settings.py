@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE` of the emulated drive: check names, and word errors by what the user typed."""
+"""`--set KEY=VALUE` of the emulated drive: check the names, and quote in errors what the user typed."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ _KINDS = {"u32": "a whole number", "u64": "a whole number", "f64": "a number", "
 
 
 def setting_name(assignment: str) -> str:
-    """Name of the setting in KEY=VALUE, as the drive model spells it: with - for _."""
+    """Name of the setting in KEY=VALUE, as the drive model spells it: with - instead of _."""
     return assignment.partition("=")[0].strip().replace("_", "-")
 
 

@@ -22,7 +22,7 @@ FORMATS = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add `export` to `run`."""
+    """Add `export` to `cliffwatch run`."""
     app.command("export")(export)
 
 

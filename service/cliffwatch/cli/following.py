@@ -35,7 +35,7 @@ ConfirmOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a command does after it started a run: watch it or wait for it, and write the result."""
+    """What a command does after it started a run: watch it or wait for it, and write the result to the JUnit file."""
 
     how: Output
     watch: bool
@@ -44,7 +44,7 @@ class Ending:
     give_up_after: str
 
     def check(self) -> None:
-        """Check that the JUnit file can be written. Raises Problem(bad_request), also without --watch and --wait."""
+        """Check that a JUnit file comes with --watch or --wait and can be written. Raises Problem(bad_request)."""
         if self.junit is None:
             return
         if not (self.watch or self.wait):

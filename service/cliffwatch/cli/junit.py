@@ -20,7 +20,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def require_writable(path: Path) -> None:
-    """Check before a run is started that its result can be written. Raises Problem(bad_request).
+    """Check that a run's result can be written; call this before the run is started. Raises Problem(bad_request).
 
     The file of an earlier run is removed, so that a CI server does not mistake it for the result of this run.
     """
@@ -97,7 +97,7 @@ def _spans(limit: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _limits(api: ApiClient, run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Limits in the run's report; empty if the run has no report, which its verdict explains."""
+    """Limits in the run's report; empty if there is no report: the run's verdict says why."""
     if not run.get("report"):
         return []
     limits: list[Mapping[str, Any]] = api.get(path_of("runs", run["id"], "report"))["limits"]

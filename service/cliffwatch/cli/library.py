@@ -34,7 +34,7 @@ LabelOption = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `run`."""
+    """Add the commands for stored runs to `cliffwatch run`."""
     for name, command in (
         ("label", label_run),
         ("note", note_run),

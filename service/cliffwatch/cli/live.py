@@ -18,7 +18,7 @@ from cliffwatch.model.run_state import RunState
 #: The first and the longest pause between attempts to reach the service again.
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 5.0
-#: Streams in a row that ended without an event before the run is polled instead.
+#: After this many streams in a row that ended without an event, the run is polled instead.
 _EMPTY_STREAMS = 2
 _POLL_SECONDS = 2.0
 _AWAY = frozenset({Code.SERVICE_UNREACHABLE, Code.NOT_READY})
@@ -26,21 +26,21 @@ _AWAY = frozenset({Code.SERVICE_UNREACHABLE, Code.NOT_READY})
 
 @dataclass(frozen=True, slots=True)
 class RunSeen:
-    """The run as the API shows it."""
+    """Update: the run as the API shows it."""
 
     run: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSeen:
-    """A committed window as the API shows it."""
+    """Update: a committed window as the API shows it."""
 
     window: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class EventSeen:
-    """An event of the run."""
+    """Update: an event of the run, such as a finding or an alert."""
 
     event: dict[str, Any]
 
@@ -128,7 +128,7 @@ class Follower:
         return KeepAlive()
 
     def _poll(self) -> Iterator[Update]:
-        """Updates from polling, for networks in which something between client and service holds streams back."""
+        """Updates from polling, for networks in which a proxy buffers event streams, or if the service refuses them."""
         while True:
             run = self._api.get(self._path)
             yield RunSeen(run)

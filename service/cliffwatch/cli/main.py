@@ -118,7 +118,7 @@ def _print_version(asked: bool) -> None:
 
 
 def exit_status_of(problem: Problem) -> int:
-    """Exit status: usage if the user can correct the problem, infrastructure if it is on the service's machine."""
+    """Exit status for a problem: 2 if the request is at fault, 3 if the service is, 4 for a newer database."""
     if problem.code is Code.DATABASE_NEWER:
         return EXIT_DATABASE_NEWER
     return EXIT_INFRASTRUCTURE if problem.kind.status >= 500 else EXIT_USAGE

@@ -121,7 +121,7 @@ def _known(settings: Settings, name: str) -> Channel:
 
 
 def _keep(settings: Settings, channels: list[Channel]) -> bool:
-    """Save the channels, and reload Alertmanager if it was ever started here. Returns whether it answers."""
+    """Save the channels, and reload Alertmanager if it was ever started here. Returns whether Alertmanager answers."""
     from cliffwatch.stack.channels import with_secrets
     from cliffwatch.stack.components import ALERTMANAGER
     from cliffwatch.stack.launch import configure_alertmanager, reload_alertmanager

@@ -33,7 +33,7 @@ class Column:
 
 
 def visible(text: str) -> str:
-    """Escape characters that a terminal would obey, as JSON does: names and notes may come from untrusted users."""
+    """Replace characters that control a terminal by JSON escapes: names and notes may come from untrusted users."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -75,7 +75,7 @@ def print_facts(value: Any, facts: Mapping[str, str], output: Output) -> None:
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: columns as wide as their widest cell, two spaces apart; no cell is truncated, for searching."""
+    """Lines of a table: columns two spaces apart, each as wide as its widest cell; no cell is cut, so grep works."""
     rows = [[visible(cell.replace("\n", "\\u000a")) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
     return [
@@ -97,7 +97,7 @@ def plain(key: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def show(value: Any) -> str:
-    """Format a value for people: yes or no, a list with commas, or ABSENT."""
+    """Format a value for people: a boolean as yes or no, a list with commas, None or an empty value as ABSENT."""
     if value is None or value == "":
         return ABSENT
     if isinstance(value, bool):

@@ -28,9 +28,9 @@ from cliffwatch.model.run_state import RunState
 PLAIN_LINE_SECONDS = 10.0
 #: Events that get a line while a run is watched: those that explain the figures.
 _SHOWN_TYPES = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
-#: Events of these types that get no line: they occur in every run, and their figures are for the report.
+#: Names of events of these types that get no line: they occur in every run, and their figures are for the report.
 _ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared", "baseline"})
-#: Notes about a finding that was raised before.
+#: Words for a note about an earlier finding, by the name of the note.
 _FINDING_WORDS = {"finding_updated": "finding, updated", "finding_ended": "finding, over"}
 #: Phases in the order in which a run goes through them; updates may arrive in another order.
 _PHASES = [phase.value for phase in Phase]
@@ -39,8 +39,8 @@ _PHASES = [phase.value for phase in Phase]
 class Notices:
     """Select the updates of a run that get a line of their own.
 
-    An update of a finding gets a line only when a ratio has changed by UPDATE_FACTOR, or when it is about another
-    series: while a finding grows, the journal has an update every few windows.
+    While a finding grows, the journal has an update every few windows. Such an update gets a line only if the finding's
+    ratio or worst ratio has changed by UPDATE_FACTOR since its last line, or if its series has changed.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Picture:
 
     @property
     def phase(self) -> str:
-        """The phase while the load runs; the state before and after."""
+        """Phase of the run while its load runs, such as soak; else the state of the run, such as queued."""
         state = str(self.run.get("state", ""))
         return phase_words(self._phase or state) if state == RunState.RUNNING else state
 

@@ -22,7 +22,7 @@ _NAMES = {"json": "report", "html": files.REPORT_HTML, "png": files.REPORT_PNG}
 
 
 def register(app: typer.Typer) -> None:
-    """Add `report` to `run`."""
+    """Add `report` to `cliffwatch run`."""
     app.command("report")(report)
 
 
@@ -56,7 +56,7 @@ def report(
 
 
 def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
-    """Report from the service, which makes it if there is none, if the run goes on or if `anew`. Raises Problem."""
+    """Fetch a report; the service makes it if there is none, if the run is unfinished, or if `anew`. Raises Problem."""
     path = path_of("runs", run, _NAMES[format_])
     if not anew and api.get(path_of("runs", run))["state"] == RunState.FINISHED:
         try:
@@ -71,7 +71,7 @@ def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
 
 
 def _made_here(directory: Path, format_: str) -> bytes:
-    """Make a report without the service, in a temporary directory: that of the journal may not be writable."""
+    """Make a report without the service, in a temporary directory, since the journal's directory may be read-only."""
     with tempfile.TemporaryDirectory(prefix="cliffwatch-report-") as place:
         made = make_report(directory.resolve(), Path(place))
         if made.failure:

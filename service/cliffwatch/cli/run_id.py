@@ -80,7 +80,7 @@ def match_run(text: str, ids: Sequence[str], where: str = "") -> str:
 
 
 def _like_a_beginning(text: str, ids: Sequence[str]) -> str:
-    """Hint for a mistyped prefix. It names a whole id, since several runs may share a prefix."""
+    """Hint for a mistyped prefix of a run id. It suggests a whole id, since several runs may share a prefix."""
     newest = {run[: len(text)]: run for run in reversed(ids)}
     hint = did_you_mean(text, newest)
     return next((hint.replace(repr(start), repr(run)) for start, run in newest.items() if repr(start) in hint), hint)

@@ -59,7 +59,7 @@ def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
 
 
 def target_documents(texts: list[str], confirmations: list[str]) -> dict[str, Any]:
-    """`target` and `more_targets` of a run request. Confirmations belong to the devices, in their order."""
+    """`target` and `more_targets` of a run request; the n-th confirmation is for the n-th device. Raises Problem."""
     devices = [text for text in texts if text.partition(":")[0] == "device"]
     if len(confirmations) > max(1, len(devices)):
         fault = FieldFault("--confirm", f"{len(confirmations)} are given for {len(devices)} devices; omit the others")
@@ -100,7 +100,7 @@ def drives_document(text: str | None, server: str | None) -> dict[str, Any]:
 
 
 def duration_overrides(**given: str | None) -> dict[str, str]:
-    """The durations that were given, checked one by one so that the fault names the flag. Raises Problem."""
+    """Durations that were given as flags, unchanged. Raises Problem that names each flag with an invalid duration."""
     faults = []
     for name, text in given.items():
         if text is not None:
@@ -135,7 +135,7 @@ def print_plan(plan: dict[str, Any]) -> None:
 
 
 def standing_objections(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """The safety gate's objections except a missing confirmation, whose sentence a dry run prints."""
+    """The safety gate's objections except a missing confirmation: a dry run prints the sentence to confirm instead."""
     return [objection for objection in plan.get("objections") or [] if objection["code"] != "confirmation_missing"]
 
 

@@ -40,7 +40,7 @@ def journal_of(session: Session, run: str) -> Path:
 
 @contextmanager
 def written(path: Path | None) -> Iterator[BinaryIO]:
-    """Open the output file; it gets its name only once it is complete. None: stdout. Raises Problem(bad_request)."""
+    """Open `path` for writing, stdout for None. A file has its name only once complete. Raises Problem(bad_request)."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

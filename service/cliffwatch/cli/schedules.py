@@ -132,7 +132,10 @@ def remove(context: typer.Context, schedule: ScheduleArgument, output: OutputOpt
 
 
 def trigger_document(cron: str | None, every: str | None, at: str | None, time_zone: str | None) -> dict[str, Any]:
-    """The trigger as the API takes it. Raises Problem unless exactly one kind was given."""
+    """A schedule's trigger as the API takes it.
+
+    Raises Problem unless exactly one of `cron`, `every` and `at` is given, or if `time_zone` is given without `cron`.
+    """
     given = [
         {"kind": "cron", "expression": cron} if cron else None,
         {"kind": "interval", "every": every} if every else None,

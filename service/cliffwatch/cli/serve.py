@@ -36,7 +36,7 @@ from cliffwatch.store.database import open_database, upgrade
 _SHUTDOWN_GRACE_SECONDS = 3
 #: How long to wait for another service of this state directory, which may be about to end.
 _PATIENCE_SECONDS = 5.0
-#: More open files would be of no use: connections are limited, and a run needs some ten files.
+#: Maximum number of open files. More are of no use: connections are limited, and a run needs some ten files.
 _OPEN_FILES = 16_384
 _CONNECTIONS = 512
 
@@ -67,7 +67,7 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
 
 
 def connection_options(open_files: int) -> dict[str, Any]:
-    """uvicorn's options for connections, in a process that may open `open_files` files: half stay free for the rest.
+    """uvicorn's options for connections: they use at most half of the `open_files` that the process may open.
 
     Slow clients are limited by the proxy in front of the service (docs/api.md).
     """
@@ -75,7 +75,7 @@ def connection_options(open_files: int) -> dict[str, Any]:
 
 
 def _most_open_files() -> int:
-    """Raise the limit of open files and return it: the lower (soft) limit is for programs that use `select`."""
+    """Raise the soft limit of open files and return it. Its low default is for programs that use `select`."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -95,7 +95,7 @@ def _be_found(settings: Settings, url: str) -> None:
 
 @contextmanager
 def _alone_in(state_directory: Path) -> Iterator[None]:
-    """Lock the state directory, before files of another service could be overwritten. Raises Problem(conflict)."""
+    """Lock the state directory, so that two services never overwrite each other's files. Raises Problem(conflict)."""
     try:
         descriptor = locks.hold(state_directory / "service.lock", _PATIENCE_SECONDS)
     except TimeoutError as error:
@@ -155,8 +155,9 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _make_first_token(settings: Settings, token_path: Path) -> None:
-    """Create a token if the database has none, or does not know the one in the file, as after a change of databases.
-    The file can be read by its owner alone, for the command line. A token of another database is kept beside it."""
+    """Create a token if the database has none, or does not know the one in the token file, as after a change of
+    databases. The command line reads it from that file, which its owner alone can read; an earlier file is renamed.
+    """
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
@@ -188,7 +189,7 @@ def _keep(path: Path, token: str) -> None:
 
 
 def _keep_aside(path: Path) -> None:
-    """Rename the token file of another database to the next free name: that database may be used again."""
+    """Rename the token file of another database to the next free name, such as token.1, in case it is used again."""
     number = next(number for number in itertools.count(1) if not path.with_name(f"{path.name}.{number}").exists())
     aside = path.with_name(f"{path.name}.{number}")
     try:

@@ -185,13 +185,13 @@ def status(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the root command, not to a group such as `run`."""
+    """Add `serve`, `up`, `down` and `status` to the root command."""
     for command in (serve, up, down, status):
         app.command()(command)
 
 
 def _start_watchers(settings: Settings) -> list[dict[str, Any]]:
-    """Start the watchers. Print the address of each or why it is unavailable, and return the same as data."""
+    """Start the watchers. Print the address of each, or why it is unavailable, and return a JSON object for each."""
     from cliffwatch.stack.channels import read_channels, with_secrets
     from cliffwatch.stack.launch import start_stack
     from cliffwatch.stack.processes import State

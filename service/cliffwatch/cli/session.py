@@ -33,7 +33,7 @@ class Session:
     output: Output | None
 
     def settings(self, **given: object) -> Settings:
-        """Settings of the service on this machine, overridden by `given`. Raises Problem(bad_request)."""
+        """Settings of this machine's service: the environment's, overridden by `given`. Raises Problem(bad_request)."""
         given["state_directory"] = self.state_directory
         return read_settings(**{name: value for name, value in given.items() if value is not None})
 
@@ -48,7 +48,7 @@ class Session:
         return f"http://{settings.listen_host}:{settings.listen_port}"
 
     def service_url(self) -> str:
-        """URL of the service: --url, else this machine's. Raises Problem(bad_request): scheme is not http or https."""
+        """URL of the service: --url, else this machine's. Raises Problem(bad_request) if not http:// or https://."""
         if self.url and not self.url.startswith(("http://", "https://")):
             scheme, found, rest = self.url.partition("://")
             wrong = f"the scheme {scheme!r}, which is not one of http, https" if found else "no scheme"

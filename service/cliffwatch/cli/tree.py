@@ -42,7 +42,7 @@ class CommandTree(typer.Typer):
 
 @contextmanager
 def _choices_in_our_words() -> Iterator[None]:
-    """Reword errors about invalid values like other faults; for a mistyped choice, suggest a similar one."""
+    """Reword Typer's errors about invalid values as this program words faults; for a mistyped choice, suggest one."""
     try:
         yield
     except typer.BadParameter as error:
@@ -77,6 +77,6 @@ def _refuse_repeated(command: TyperCommand | TyperGroup, context: typer.Context,
 
 
 def given_repeatedly(name: str, typed: list[str]) -> Problem:
-    """Problem for a flag or setting that holds one value and was given several: `typed` has each of them."""
+    """Problem for a flag or setting that takes one value but was given several; `typed` lists what was typed."""
     times = "twice" if len(typed) == 2 else f"{len(typed)} times"
     return Problem(Code.BAD_REQUEST, f"{name} was given {times}: {' and '.join(typed)}; give it once")

@@ -40,5 +40,5 @@ def install_units(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the root."""
+    """Add `install-units` to the root command."""
     app.command("install-units")(install_units)

@@ -35,7 +35,7 @@ def await_database(url: str, listener: socket.socket, clock: Clock) -> None:
 
 
 def _why_away(url: str) -> str | None:
-    """Why the database server cannot be connected to; None if it can, and for SQLite, whose file is made if absent."""
+    """Why the database server cannot be reached; None if it can, and for SQLite, which creates its file if absent."""
     if url.startswith("sqlite"):
         return None
     database = open_database(url)

@@ -1,4 +1,4 @@
-"""`cliffwatch drive what-if`: simulate when the cliff would come and what shifts it, with bands."""
+"""`cliffwatch drive what-if`: simulate when the latency cliff would come and what shifts it; each answer is a band."""
 
 import os
 import re
@@ -31,7 +31,7 @@ _PLAIN_REPORT_EVERY_SECONDS = 10.0
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command to `cliffwatch drive`."""
+    """Add `what-if` to `cliffwatch drive`."""
     app.command("what-if")(what_if)
 
 

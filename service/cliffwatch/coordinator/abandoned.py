@@ -1,6 +1,6 @@
 """Finish a run that the service has given up: remove its files and make its report, as for any other run.
 
-Nothing here opens the run's windows, and order.json may be unreadable: either may be what killed the workers.
+Windows are not opened here, and order.json may be unreadable: either may be what killed the workers.
 """
 
 import time

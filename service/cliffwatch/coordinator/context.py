@@ -128,7 +128,7 @@ class RunContext:
         self.record(Event(self.run_clock.now(), type_, name, detail))
 
     def record(self, event: Event) -> None:
-        """Append an event to the journal; it waits in memory while the journal cannot be written (`_may_pass`)."""
+        """Append an event to the journal, or keep it in memory while a failed write may succeed later (`_may_pass`)."""
         self._unwritten.append(event)
         self.catch_up()
         if self.detection is not None:
@@ -153,7 +153,7 @@ class RunContext:
         return status
 
     def enter(self, state: RunState, **detail: Any) -> RunStatus:
-        """Change the run's state, as soon as the journal can be written. Raises Problem(wrong_state), OSError."""
+        """Change the run's state; waits until the journal can be written. Raises Problem(wrong_state), OSError."""
         patient_until = SystemClock().monotonic() + AWAY_SECONDS
         while True:
             try:
@@ -184,7 +184,7 @@ class RunContext:
         self.beat_now()
 
     def hung(self) -> list[ProcessIdentity]:
-        """Abandoned processes that are still alive: the drive that blocks them would block other processes, too."""
+        """Abandoned processes still alive, presumably blocked in I/O: their drive would block other processes, too."""
         return [process for process in self.left if process.is_alive()]
 
     def beat_now(self) -> None:
@@ -252,7 +252,7 @@ class RunContext:
 
 
 def wake_on(*numbers: signal.Signals) -> tuple[int, list[int]]:
-    """Make these signals end a wait. Returns a descriptor that becomes readable, and a list of received signals."""
+    """Make the given signals end a wait. Returns a descriptor that they make readable, and a list of those received."""
     received: list[int] = []
     read_fd, write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)

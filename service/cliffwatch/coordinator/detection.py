@@ -41,7 +41,7 @@ FAILED_NOTE = "detection_failed"
 SAME_ONSET_WINDOWS = 10
 #: A baseline is recorded again when it differs from the recorded one by more than this share of its level.
 BASELINE_MOVED = 0.02
-#: Seconds of each poll of the engine that a resumed run spends on catching up with the journal.
+#: Seconds of each poll of the parts that a resumed run spends on catching up with the journal.
 CATCH_UP_SECONDS = 0.05
 
 #: Most findings that are recorded for a run. More than that are the run's normal state, which the gauges show.
@@ -102,7 +102,7 @@ class Detection:
         self._guard(self._take_notice, event)
 
     def take(self, window: JournalWindow) -> None:
-        """Analyse a window that was just committed; while detection catches up, it is read from the journal later."""
+        """Analyse a window that was just committed; while detection is behind, `catch_up` reads it from the journal."""
         self._guard(self._look_for_marks)
         if self._behind is None:
             self._guard(self._feed, window)
@@ -303,7 +303,7 @@ class Detection:
                 self._record_size(key, finding)
 
     def _among(self, keys: list[FindingKey], key: FindingKey) -> FindingKey | None:
-        """The key among `keys` of the same finding, if any: an earlier worker may see its onset some windows off."""
+        """The key in `keys` of the same finding as `key`, if any: an earlier worker may have seen another onset."""
         kind, series, onset = key
         near = SAME_ONSET_WINDOWS * self._window_seconds
         same = (other for other in reversed(keys) if other[:2] == (kind, series) and abs(other[2] - onset) <= near)

@@ -20,8 +20,8 @@ class DetectionFigures:
     """Detection's figures after a window. Immutable: a scrape reads them while the next ones are made.
 
     `baselines`: level of each series, in its unit. `ratios`: degradation by series name and span. `active`: series name
-    and kind of each active finding; `sizes`: their sizes. `forecasts`: of drifting series, by name. `undone`: seconds
-    so far in which nothing, or too little, was completed, by kind and by what limited the work.
+    and kind of each active finding; `sizes`: sizes of these findings. `forecasts`: of drifts, by series name. `undone`:
+    seconds so far in which nothing, or too little, was completed, by finding kind and by what limited the work.
     """
 
     series: tuple[Series, ...]

@@ -2,8 +2,8 @@
 
 Scrapes are late, and do not fall on the edges of windows. So a window's traffic is the difference of two scrapes: the
 newest one before the window began, and the newest one before it ended. No traffic is counted twice or left out between
-windows, nothing is interpolated, and a gauge of each window has the age of its scrapes at its end. A drive without a
-new scrape since the window before has no counters in this window.
+windows, nothing is interpolated, and each window has a gauge with the age of the scrapes at the window's end. A drive
+without a new scrape since the previous window has no counters in the present one.
 """
 
 import threading
@@ -27,12 +27,12 @@ class DriveCounts:
 
     def __init__(self, numbers: Mapping[str, str], lag_seconds: float) -> None:
         """`numbers`: for each drive's name, the number that its counters are named with, in place of major:minor.
-        `lag_seconds`: scrapes of a window's last seconds may be missing at its end, so the next window counts them."""
+        `lag_seconds`: scrapes this recent may not have arrived when a window ends, so the next window counts them."""
         self._numbers = numbers
         self._lag_seconds = lag_seconds
         self._lock = threading.Lock()
         self._scrapes: dict[str, dict[float, DeviceCounters]] = {name: {} for name in numbers}
-        #: Time of the scrape at which the previous window ended: the next begins there, not at one that came late.
+        #: Time of the previous window's last scrape, by drive: the next window begins at it, not at a later arrival.
         self._reached: dict[str, float] = {}
 
     def add(self, scrapes: Scrapes) -> None:

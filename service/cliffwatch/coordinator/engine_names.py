@@ -11,7 +11,7 @@ class NameLimit:
         self._told: set[str] = set()
 
     def fit(self, window: EngineWindow) -> list[str]:
-        """Remove names beyond the limit from a window; returns the kinds that exceed it for the first time."""
+        """Remove names beyond the limit from a window; returns the kinds of name that exceed it for the first time."""
         news = []
         for kind, known in self._known.items():
             values: dict[str, object] = getattr(window, kind)

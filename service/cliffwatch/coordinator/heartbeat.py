@@ -20,10 +20,10 @@ from cliffwatch.part.child_process import LEAVE_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Content of worker.json. `at`: when it was written, in seconds since the epoch. `metrics_port`: None without one.
+    """Content of worker.json. `at`: when it was written, in seconds since the epoch.
 
-    `parts` and `engines`: processes that run now. `left`: processes of the run that were killed and have not ended,
-    started by this worker or an earlier one.
+    `metrics_port`: port of the worker's metrics; None if they are not served. `parts` and `engines`: processes that
+    run now. `left`: processes of the run that were killed and have not ended, started by this worker or an earlier one.
     """
 
     at: float

@@ -26,7 +26,7 @@ from cliffwatch.model.window import EngineWindow
 from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
 from cliffwatch.part.lines import Answer, EngineAt, Happened, Load, Loaded, Moved, Record, Refused
 
-#: Reasons of a gap between windows: the default, and the one after the last window of an earlier worker.
+#: Reasons of a gap between windows: the default, and the reason after the last window of an earlier worker.
 NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted"
 _FREEZES = frozenset({ENGINE_FROZEN, WORKER_FROZEN})
 #: Freezes that are remembered. Windows come in order, so older freezes do not overlap later windows.
@@ -254,7 +254,7 @@ class LoadPhase:
         self._context.figures.detect(self._detection.figures, self._detection.has_failed)
 
     def _recall_steady(self) -> SteadyWatch | None:
-        """Watch for the steady state that ends the warm-up, restored from earlier windows; None if not configured."""
+        """Detector of the steady state that ends the warm-up, fed with earlier windows; None if not configured."""
         phases = self._timeline.phases
         if phases.steady is None:
             return None
@@ -267,7 +267,7 @@ class LoadPhase:
         return watch
 
     def _look_at_steadiness(self, window: JournalWindow) -> None:
-        """End the warm-up when the drive is steady, and record that, or that the time ended before it was steady."""
+        """End the warm-up when the drive is steady, and record that, or that the warm-up ended without steady state."""
         watch = self._steady
         if watch is None or watch.at is not None or window.phase != Phase.WARM_UP:
             return
@@ -294,9 +294,9 @@ class LoadPhase:
             self._record_gap(last.end, self._timeline.load_stop)
 
     def _enter_phase(self, moment: float) -> None:
-        """Set the phase and progress metrics to `moment`, and record a new phase.
+        """Set the phase and progress metrics to their values at `moment`, and record a new phase.
 
-        A window that is committed late does not set them back.
+        A window that is committed late does not set the metrics back.
         """
         length = self._timeline.load_stop - self._timeline.load_start
         moment = max(moment, self._entered_until)

@@ -135,7 +135,7 @@ class PartWindows:
         return self._reached[part] >= end - _TOLERANCE_SECONDS
 
     def _step_end(self) -> float:
-        """End of the next merged window: of the shortest step that cuts no part's window in two."""
+        """End of the next merged window: the earliest end of a part's window that falls inside no other's."""
         end = min(queue[0].end for queue in self._waiting.values() if queue)
         while True:
             longer = max(self._ends_of_begun(end), default=end)

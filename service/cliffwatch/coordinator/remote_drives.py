@@ -17,7 +17,7 @@ from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
 
 #: Bounds of the interval between queries to Prometheus, which are made five times a window.
 _LEAST_SECONDS, _MOST_SECONDS = 1.0, 5.0
-#: How long after its time a scrape is known: exporters usually answer faster.
+#: Assumed delay from a scrape's timestamp until Prometheus has its samples: exporters usually answer faster.
 _SCRAPE_SECONDS = 1.0
 #: How much further back each query reaches than a window needs, in case an answer comes late.
 _MORE_SECONDS = 30.0
@@ -98,7 +98,7 @@ class RemoteDrives:
 
 
 def drive_facts(drive: RemoteDrive) -> dict[str, Any]:
-    """Entry of a drive in facts.json, with the keys that drives of this machine have."""
+    """Entry of a drive in facts.json, with the same keys as for a drive of this machine."""
     return {
         "name": drive.name,
         "major_minor": drive.number,

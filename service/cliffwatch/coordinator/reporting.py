@@ -22,7 +22,7 @@ DISK_PAUSE_SECONDS = 10.0
 def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable[[float], None]) -> Conclusion:
     """Make the report, with retries, record findings that only the report has, and return its conclusion.
 
-    `wait` is called with seconds between two attempts.
+    `wait(seconds)` is called between two attempts.
     """
     failures, give_up, recorded = 0, time.monotonic() + DISK_PATIENCE_SECONDS, ""
     made = make_report(directory)

@@ -78,7 +78,7 @@ def losses_of(events: Iterable[Event], windows: int) -> Losses:
 
 
 def _paused_seconds(died: list[float]) -> float:
-    """Seconds that were certainly waited: between two deaths, at most the pause that follows the first of them."""
+    """Seconds certainly waited: of each interval between two deaths, at most the pause due after the first death."""
     return sum(
         min(max(0.0, later - earlier), _pause_seconds(count))
         for count, (earlier, later) in enumerate(pairwise(died), start=1)

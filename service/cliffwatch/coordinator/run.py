@@ -195,7 +195,7 @@ def _leave_clean(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> 
 
 
 class _StopWatch:
-    """Check for a signal while the target is prepared; `end` says whether it stops or interrupts the run."""
+    """Check for a signal before and after the load; `end`: whether it stops or interrupts the run, None without one."""
 
     def __init__(self, context: RunContext) -> None:
         self._context = context

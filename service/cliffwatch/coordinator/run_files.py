@@ -1,6 +1,6 @@
 """Remove the files that engines wrote into a target directory, once the run is over.
 
-The path is read from the journal: for a worker that resumes a run, the target's name may lead to another directory.
+Paths are read from the journal: by the time a worker resumes the run, the target's path may lead elsewhere.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,8 +37,8 @@ def remove_files(
 ) -> None:
     """Remove the run's files. Files that cannot be removed or were moved are recorded; they do not fail the run.
 
-    `was_cleared`: the last directory was emptied while it was held, whatever its path was then. `hung`: processes of
-    the run that do not end; access to their files would hang, too.
+    `was_cleared`: each part has tried to empty its newest directory while holding it, even if that had been moved.
+    `hung`: processes of the run that do not end; access to their files would hang, too.
     """
     for part, target in order.parts.items():
         if isinstance(target, DirectoryTarget):

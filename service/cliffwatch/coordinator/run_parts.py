@@ -65,10 +65,11 @@ class RunParts:
         look: Callable[[], bool],
         take: Callable[[str, Record | Answer], None] = lambda part, record: None,
     ) -> dict[str, A]:
-        """Send each part its command, and return the answers by part. `take` is called with each record and answer.
+        """Send each part its command, and return the answers, which are of type `answer`, by part.
 
-        `look` is called several times a second; once it returns True, the parts are stopped. Raises Problem when a part
-        refuses, PartLeftError when a part does not answer after a stop, and PartEndedError.
+        `take(part, line)` is called for each record and answer. `look` is called several times a second; once it
+        returns True, the parts are stopped. Raises Problem when a part refuses, PartLeftError when a part does not
+        answer after a stop, and PartEndedError.
         """
         context = self._context
         if self._is_left:
@@ -122,7 +123,7 @@ class RunParts:
         raise PartLeftError
 
     def _keep(self, part: str, record: Record) -> None:
-        """Process a record for the journal or the heartbeat, whichever command is in progress."""
+        """Process a record for the journal or the heartbeat; such records may come during any command."""
         context = self._context
         if isinstance(record, Happened):
             context.advance_virtual(record.at)

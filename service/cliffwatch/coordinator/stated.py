@@ -16,7 +16,7 @@ SIZE_MOVED = 0.18
 class Stated:
     """Last recorded version of a finding: its series, its size, and the series that changed with it.
 
-    For a stall or a shortfall (work that was not done), both ratios hold its duration in seconds.
+    For a stall or a shortfall (work that was not done), `ratio` and `worst_ratio` both hold its duration in seconds.
     """
 
     series: str

@@ -76,8 +76,8 @@ class EngineContext:
 
     @property
     def entry(self) -> Path:
-        """Path of the run's own directory or the device, through `descriptor` if there is one. A `Launch` can use the
-        directory, since it is entered before descriptors are closed; a device's descriptor has to be passed along."""
+        """Path of the run's own directory or the device, through `descriptor` if there is one. For a device, pass the
+        descriptor to the `Launch`, too; a directory is entered before descriptors are closed."""
         return self.path if self.descriptor is None else Path(f"/proc/self/fd/{self.descriptor}")
 
     @property
@@ -93,7 +93,7 @@ class EngineContext:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The process to start, in `directory` if that is given, which inherits `descriptors` of this process.
+    """The process to start, in `directory` if that is given. It inherits the `descriptors` of this process.
 
     An engine that writes into the run's own directory uses relative names, and has the context's `entry` as
     `directory`. A device is passed as a descriptor.
@@ -109,8 +109,8 @@ class Launch:
 class EngineFacts:
     """Facts about an engine on the machine where it is to run.
 
-    `versions`: of the programs that it runs. `ways`: the method that it uses on this machine where it has several, by
-    purpose (`io`). `warnings`: sentences on how that affects the measurement.
+    `versions`: of the programs that it runs. `ways`: by purpose, such as `io`, the method that it uses on this
+    machine, where it has several. `warnings`: sentences on how the methods affect the measurement.
     """
 
     versions: dict[str, str] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class Engine(Protocol):
 
 
 class JsonLines:
-    """Translator of the contract's own output, one JSON object a line. A line that breaks it becomes an event."""
+    """Translator of the contract's own output, a JSON object a line. A line that is not valid becomes an event."""
 
     #: A line longer than this is not a window but malformed output.
     LINE_LIMIT_BYTES = 16 * 1024 * 1024

@@ -35,9 +35,9 @@ INSTANT_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 #: Objections, besides `in_use`, to a drive whose use will not end within an instant.
 _TAKEN = frozenset({"mounted", "swap", "holder_md", "holder_dm", "holder_loop", "holder_other"})
-#: UUIDs by device-mapper's tools of devices that share a lower device with others, but no block: partitions of one
-#: mapped device (kpartx), and volumes of one group (LVM) directly on its disks or in its thin pool. A snapshot and its
-#: origin, which share a volume of the group, may share blocks.
+#: device-mapper UUIDs of devices that lie on one lower device without sharing a block: partitions of one mapped device
+#: (kpartx), and volumes of one group (LVM) directly on its disks or in its thin pool. A snapshot and its origin, which
+#: lie on one volume of the group, may share blocks.
 _PARTITION_UUID = re.compile(r"part\d+-(?P<whole>.+)")
 _VOLUME_UUID = re.compile(r"LVM-(?P<group>.{32})(?P<volume>.*)")
 
@@ -45,7 +45,7 @@ _VOLUME_UUID = re.compile(r"LVM-(?P<group>.{32})(?P<volume>.*)")
 def lasting_objections(
     drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
 ) -> list[Objection]:
-    """Objections of `device_objections`, without a use of the drive that ends within INSTANT_SECONDS."""
+    """As `device_objections`, but a use of the drive that ends within INSTANT_SECONDS is no objection."""
     deadline = time.monotonic() + INSTANT_SECONDS
     while True:
         objections = device_objections(drive, held=held, sys=sys, proc=proc)
@@ -73,7 +73,7 @@ def open_exclusively(node: Path, major_minor: str) -> int:
 def device_objections(
     drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
 ) -> list[Objection]:
-    """All present reasons not to overwrite the drive, whatever the run request is.
+    """All current reasons not to overwrite the drive, whatever the run request is.
 
     `held`: devices that this process has opened exclusively, as major:minor.
     """
@@ -136,10 +136,10 @@ def _used(name: str, layer: StackedDevice, use: str, remedy: str) -> str:
 
 
 def _part_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
-    """Objections to other uses of the members of an array or a mapped device.
+    """Objections to uses of the devices below an array or a mapped device by anything but the drive itself.
 
-    Mapped devices share their claim on a device below, and a process that opened that device without a claim is seen
-    only there.
+    Two uses show only on a lower device: by another mapped device, since mapped devices share one exclusive claim on
+    it, and by a process that opened it without a claim.
     """
     parts = layers_below(drive.major_minor, sys)
     own = {layer.major_minor for layer in [*layers, *parts]}
@@ -165,7 +165,7 @@ def _whole_of(partition: StackedDevice) -> StackedDevice:
 
 
 def _neighbours(part: StackedDevice, own: Collection[str]) -> set[str]:
-    """Devices stacked on `part` that are not in `own` and share no block with those that are, as major:minor."""
+    """major:minor of other devices stacked on `part` that share no block with the devices of `own` stacked on it."""
     above = list(holders(part))
     mine = [layer for layer in above if layer.major_minor in own]
     return {other.major_minor for other in above if any(_are_neighbours(each, other, part) for each in mine)}
@@ -192,7 +192,7 @@ def _holder_objection(layer: StackedDevice) -> Objection:
 def _twin_objections(
     drive: Drive, layers: list[StackedDevice], held: Collection[str], sys: Path, proc: Path
 ) -> list[Objection]:
-    """Objections to uses of the same blocks under another name."""
+    """Objections to uses of the drive's blocks under another device name, such as a second loop device on its file."""
     own = {layer.major_minor for layer in layers}
     twins = twins_of(drive, sys, proc)
     objections = []
@@ -222,7 +222,7 @@ def _twin_objections(
 
 
 def second_uses(drives: Iterable[Drive], sys: Path = SYS, proc: Path = PROC) -> list[Objection]:
-    """Objections to uses of a directory's drives under another name, which could destroy the run's files.
+    """Objections to uses of a directory's loop devices under another name, which could destroy the run's files.
 
     Two loop devices over one file do not know of each other.
     """
@@ -328,7 +328,7 @@ def _leads_to(name: Path, identity: FileIdentity) -> bool:
 
 
 def _content_objections(node: Path, name: str, parts: list[str]) -> list[Objection]:
-    """Objections to content of a drive or file, called `name`; `parts` are the names of its partitions."""
+    """Objections to data found on the drive or file `name` by its signatures; `parts` are names of its partitions."""
     objections = []
     try:
         signatures = read_signatures(node)

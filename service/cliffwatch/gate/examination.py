@@ -41,11 +41,12 @@ class Examination:
     """Examination of a target: what is known of it before anything is written.
 
     `path` is the run's own directory (to be created), the device's node, or a placeholder where nothing on this machine
-    is written to; `directory` identifies the directory above it. `target_key` has every number of the physical drives:
-    runs whose keys overlap (`targets_overlap`) must not go on at once. `blocks` is the composition of a device, or of
-    the drives below a directory, whatever their names are: another file or drive under the same name, or a copy, is not
-    what was confirmed. `drives` is the device under test, or the drives at the bottom of the directory's `volume`, or
-    of the brokers' data. `notes` do not forbid the run; they are hints for reading its result.
+    is written to; `directory` identifies the target directory. `target_key` has every major:minor of the physical
+    drives: runs whose keys overlap (`targets_overlap`) must not run at the same time. `blocks` is the composition of a
+    device, or of the drives below a directory, by hardware and size, not by name: it differs for another drive or file
+    that got the same name, and for a copy. `drives` is the device under test, or the drives at the bottom of the
+    directory's `volume`, or of the brokers' data. `notes` do not forbid the run; they are hints for reading its
+    result.
     """
 
     target: AnyTarget
@@ -94,7 +95,7 @@ def place_of(examination: Examination) -> str | None:
 
 
 def directory_of(examination: Examination) -> str | None:
-    """Identity of a directory target, by inode, birth and file system; None for other targets."""
+    """Identity of a directory target: its inode, birth (time of creation) and file system; None for other targets."""
     if examination.directory is None:
         return None
     parent = examination.path.parent
@@ -102,7 +103,7 @@ def directory_of(examination: Examination) -> str | None:
 
 
 def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
-    """Present composition of a device, in the form of `Examination.blocks`; None for other targets.
+    """Current composition of a device, in the form of `Examination.blocks`; None for other targets.
 
     Raises Problem(target_missing) when the device is not there.
     """
@@ -115,7 +116,7 @@ def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
 
 
 def targets_overlap(one_key: str, other_key: str) -> bool:
-    """Whether two target keys name a physical drive (or place) in common."""
+    """Whether two target keys have a physical drive in common or, without drives, the same file system or brokers."""
     return bool(_places(one_key) & _places(other_key))
 
 
@@ -262,7 +263,7 @@ def _named(target: DeviceTarget, sys: Path) -> list[Drive]:
 
 
 def _partition_number(identity: str, sys: Path) -> str | None:
-    """Number of the partition whose node the identity leads to, else None. Raises Problem(target_missing)."""
+    """major:minor of the partition to whose node `identity` leads, else None. Raises Problem(target_missing)."""
     number = device_number(identity) if identity.startswith("/") else None
     if number is None:
         return None
@@ -284,9 +285,9 @@ def _sentence(target: DeviceTarget, drive: Drive) -> str:
 
 
 def _key(drives: Iterable[Drive], sys: Path) -> str:
-    """Target key: every number of the drives under any name, and those of other drives on the same flash.
+    """Target key: the major:minor of the drives, of their other device names, and of other drives on the same flash.
 
-    With all of them, a name that appears or disappears during a run does not make one drive two.
+    With all of them, the keys of two runs on a drive overlap even if a device name appears or disappears meanwhile.
     """
     found: dict[str, Drive] = {}
     waiting = list(drives)
@@ -301,8 +302,8 @@ def _key(drives: Iterable[Drive], sys: Path) -> str:
 def _blocks(drive: Drive, sys: Path) -> str:
     """Composition of a drive: size and hardware of the drives at its bottom.
 
-    For a loop device it has the file's device, inode and birth, and the offset in the file: the inode's number is given
-    to another file once this one is removed.
+    For a loop device it has the file's device, inode and birth (time of creation), and the offset in the file. An inode
+    alone is not enough: its number is used again once the file is removed.
     """
     loops = {loop.major_minor: loop for loop in read_loops(sys)}
     found = []
@@ -325,7 +326,7 @@ def _places(key: str) -> set[str]:
 
 
 def _siblings(drive: Drive, sys: Path) -> list[Drive]:
-    """Other block devices on the same flash: further namespaces of an NVMe controller."""
+    """Other block devices on the same flash as a drive: further namespaces of its NVMe controller."""
     hardware = device_directory(drive.major_minor, sys) / "device"
     if not hardware.exists():
         return []

@@ -25,8 +25,8 @@ class HeldTarget:
     """A target that this process has claimed.
 
     `path` is its name, for people and plans. `descriptor` is open on the run's own directory or the device itself, and
-    stays so if the name leads elsewhere; None where nothing is written to. `claimed` has every name under which a
-    device was opened exclusively, as major:minor.
+    still refers to it if `path` leads elsewhere later; None where nothing is written to. `claimed` has the major:minor
+    of every name under which a device was opened exclusively.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class HeldTarget:
             raise Problem(Code.TARGET_MISSING, "the run's directory is gone", [FieldFault("target.path", message)])
 
     def require_unused(self) -> None:
-        """Check again that nothing else uses the claimed target, as before an engine is started.
+        """Check again that nothing else uses the claimed target; call this before each start of an engine.
 
         A claimed device can still be used through a name that its blocks got since, and something else may be mounted
         in the run's directory. Raises Problem: target_unsafe, or target_missing as `check` does.
@@ -71,10 +71,10 @@ class HeldTarget:
         return Problem(Code.TARGET_MISSING, "the drive went away while the run went on", [fault])
 
     def displaced(self) -> str | None:
-        """Clause on how the run's own directory was moved, removed or covered since it was claimed; None if it was not.
+        """How the run's own directory was moved, removed, unmounted or mounted in since it was claimed; else None.
 
-        An engine may go on without noticing, since its open files stay usable. Only the kernel's own names are read,
-        never the file system, which may be what stalls.
+        An engine may go on without noticing, since its open files stay usable. Only names that the kernel has in memory
+        are read, not the file system, which may be stalled.
         """
         if self.descriptor is None or self.is_device:
             return None
@@ -89,7 +89,7 @@ class HeldTarget:
     def clear(self) -> Path | None:
         """Remove what the run wrote into its directory; returns the directory's path if it was moved, else None.
 
-        Raises Problem(target_unsafe) when something is mounted in it, OSError.
+        Raises Problem(target_unsafe) when something is mounted in it, and OSError.
         """
         if self.descriptor is None or self.is_device or os.fstat(self.descriptor).st_nlink == 0:
             return None
@@ -102,9 +102,9 @@ class HeldTarget:
 def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Iterator[HeldTarget]:
     """Claim the examined target.
 
-    A device is kept open exclusively under each of its names, and examined again once no other process can claim it. In
-    a directory target, the run's own directory is created, marked and locked. Raises Problem(target_unsafe) when the
-    examination had objections, when the target is no longer what was examined, or when another process uses it.
+    A device is kept open exclusively under each of its names, so that no other process can claim it, and then examined
+    again. In a directory target, the run's own directory is created, marked and locked. Raises Problem(target_unsafe)
+    when the examination had objections, the target is no longer what was examined, or another process uses it.
     """
     require_clear(examination.objections)
     if isinstance(examination.target, DeviceTarget):

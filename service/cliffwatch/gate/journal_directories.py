@@ -21,13 +21,13 @@ def directory_with_journals(real: Path, journals: Path, proc: Path) -> list[Obje
 
 
 def _is_mounted_from(real: Path, journals: Path, proc: Path) -> bool:
-    """Whether `real` is, by a bind mount, in the journals' directory, although its parent directories are not."""
+    """Whether `real` is the journals' directory or a part of it, seen at another path through a bind mount."""
     (mount, path), (kept, above) = _in_file_system(real, proc), _in_file_system(journals, proc)
     return mount.major_minor == kept.major_minor and path.is_relative_to(above)
 
 
 def _in_file_system(directory: Path, proc: Path) -> tuple[Mount, Path]:
-    """Mount of a directory, and the directory's path within the file system, wherever that is mounted."""
+    """Mount of a directory, and the directory's path from the root of its file system, not of the mount."""
     mount = mount_of(directory, proc)
     return mount, mount.root / directory.resolve().relative_to(mount.mount_point)
 
@@ -44,7 +44,7 @@ def drive_with_journals(drive: Drive, journals: Path, sys: Path, proc: Path) -> 
 
 
 def notes_on_journals(real: Path, volume: Volume, journals: Path, sys: Path, proc: Path) -> list[str]:
-    """Notes where the load and the journals share a file system, or a drive. Raises OSError."""
+    """A note if the load and the journals share a file system or a drive, else empty. Raises OSError."""
     shared = {drive.major_minor for drive in volume.drives}
     if real.stat().st_dev == journals.stat().st_dev:
         what = "file system: what fills it stops both, and their syncs are in what is measured"

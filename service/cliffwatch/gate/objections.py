@@ -11,7 +11,7 @@ from cliffwatch.machine.mounts import shown
 class Objection:
     """A reason not to write to a target. `code` is a key of OBJECTIONS; `message` has the cause and the remedy.
 
-    Bytes of a name that are no text are replaced in the message.
+    Bytes of a file name that are not UTF-8 are replaced in the message.
     """
 
     code: str
@@ -80,16 +80,17 @@ OBJECTIONS: dict[str, ObjectionKind] = {
     "device_too_small": ObjectionKind("workload.load", "the workload would write beyond the end of the drive"),
 }
 
-#: Codes that mean that the workload is too large; the others, but `_BROKERS`, that the target is not safe.
+#: Codes that mean that the workload is too large. Codes neither here nor in `_BROKERS` mean an unsafe target.
 _SPACE = frozenset({"reserve", "device_too_small"})
-#: Codes that mean that the load could not begin.
+#: Codes that mean that the brokers could not take the load.
 _BROKERS = frozenset({"brokers_unreachable", "load_refused"})
 
 
 def require_clear(objections: Iterable[Objection]) -> None:
     """Raise Problem if there are objections, with one fault for each.
 
-    Its code is space_insufficient when all are of space, target_missing when all are of brokers, else target_unsafe.
+    The Problem's code is space_insufficient when all objections concern space, target_missing when all concern brokers,
+    else target_unsafe.
     """
     standing = list(objections)
     if not standing:

@@ -34,7 +34,7 @@ def run_directory(parent: Path, run_id: str) -> Path:
 
 
 def ownership(path: Path, run_id: str) -> Ownership:
-    """Ownership of the directory at `path`. `unclaimed`: empty, as after a run that was killed while making it."""
+    """Ownership of the directory `path`. `unclaimed`: empty or half marked, as of a run that was killed making it."""
     if not os.path.lexists(path):
         return "absent"
     try:
@@ -53,7 +53,7 @@ def foreign_directory(path: Path) -> Objection:
 
 
 def within_a_run(real: Path) -> list[Objection]:
-    """Objection to a directory of a run, or one inside it: all in it is removed when that run ends."""
+    """Objection to a target that is, or is inside, a run's own directory: all in it is removed when that run ends."""
     above = [path for path in (real, *real.parents) if os.path.lexists(path / MARKER)]
     message = "is the directory of a run, and all in it is removed when that ends; name another directory"
     return [Objection("foreign_directory", f"{path} {message}") for path in above[:1]]
@@ -64,7 +64,7 @@ def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
     """Create (or reopen) and lock the run's own directory `path`; `parent` is a descriptor of its parent.
 
     Yields a descriptor of the directory, which stays valid if the directory is renamed. Raises Problem(target_unsafe)
-    when the directory is another's or a living process has it.
+    when the directory is not this run's own (`ownership`), or a living process holds its lock.
     """
     with suppress(FileExistsError), _objecting(path):
         os.mkdir(path.name, PRIVATE_DIRECTORY, dir_fd=parent)

@@ -25,10 +25,11 @@ def objections_to_plan(
     sys: Path = SYS,
     proc: Path = PROC,
 ) -> list[Objection]:
-    """Objections to the plan on the examined target.
+    """Objections to a plan that would write outside its target or leave too little space free.
 
-    Files must be new (unless `resumed`) and in the run's own directory; `reserve_ratio` of the volume must stay free,
-    also of a volume that holds the file behind a loop device. A device must be large enough.
+    Refused are files outside the run's own directory, files that exist already (unless `resumed`), a device that is too
+    small, and a plan that leaves less than `reserve_ratio` free on the volume, or on one that holds a loop device's
+    file.
     """
     if examination.is_device:
         return _objections_on_device(examination, plan, reserve_ratio, sys, proc)
@@ -47,7 +48,7 @@ def objections_to_plan(
 
 
 def notes_on_plan(examination: Examination, plan: LoadPlan, memory_bytes: int) -> list[str]:
-    """Notes for the reader of the result: a page cache that may answer reads in place of the drive."""
+    """A note if the page cache may answer reads in place of the drive, which affects the result; else empty."""
     largest = sum(write.size_bytes for write in plan.writes)
     if examination.volume is None or plan.direct or not plan.writes or largest >= 2 * memory_bytes:
         return []
@@ -115,9 +116,9 @@ def _space_objections(place: Path, needed_bytes: int, reserve_ratio: float, sys:
 def _backing_objections(
     drive: Drive, needed_bytes: int, reserve_ratio: float, sys: Path, proc: Path
 ) -> list[Objection]:
-    """Objections to lack of space below a loop device.
+    """Objections if the volume that holds a loop device's file has too little space; empty for other drives.
 
-    Writing to a loop device over a sparse file takes space on the volume that the file is on.
+    Writing to a loop device over a sparse file takes space on that volume.
     """
     if drive.backing_file is None:
         return []

@@ -42,7 +42,7 @@ class HttpFigures:
         )
 
     def know(self, routes: Iterable[tuple[str, str]]) -> None:
-        """Initialise every (method, route) at zero."""
+        """Initialise the metrics of every (method, route) at zero."""
         for method, route in {*routes, (NO_ROUTE, NO_ROUTE)}:
             self._known.add((method, route))
             self._durations.labels(method, route)
@@ -137,7 +137,7 @@ class BodyLimit:
 
 
 class _UntilItsEnd:
-    """A `send` that begins the answer at once, and ends it after the rest of the request's body was discarded."""
+    """ASGI `send` that begins the response at once, and ends it once the rest of the request's body is discarded."""
 
     def __init__(self, send: Send, receive: Receive, last: Message) -> None:
         self._send = send

@@ -1,8 +1,8 @@
 """A run as server-sent events, until it is over.
 
 Events are `run` (the run as GET shows it, whenever its row changed), `window` and `event`, each with an id that encodes
-the position of the stream in both files of the journal; a client that sends it back as Last-Event-ID resumes there. The
-journal is read by threads, never by the event loop.
+the position of the stream in the journal's events and windows; a client that sends this id back as Last-Event-ID
+resumes there. The journal is read by threads, never by the event loop.
 """
 
 from collections.abc import AsyncIterator

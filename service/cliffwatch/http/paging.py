@@ -74,7 +74,7 @@ def page_within(
     show: Callable[[Row], Item],
     size_bytes: Callable[[Row, Item], int],
 ) -> Page[Item]:
-    """A page of rows that are read one by one: up to `limit` of them, or fewer once they have `PAGE_BYTES`."""
+    """A page of rows that are read one by one: up to `limit` of them, or fewer once their size reaches `PAGE_BYTES`."""
     items: list[Item] = []
     left_bytes, last = PAGE_BYTES, None
     for row in rows:
@@ -87,7 +87,7 @@ def page_within(
 
 
 def next_token(rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]]) -> str | None:
-    """Token of the page after the first `limit` of up to `limit` + 1 rows; None if there is no next page."""
+    """Token of the next page, which begins after the first `limit` of the rows; None if there are no more rows."""
     return encode_page(sort, key(rows[limit - 1])) if len(rows) > limit else None
 
 

@@ -21,7 +21,7 @@ from cliffwatch.store.database import DATABASE_ERRORS, is_damage, why_unusable
 
 _LOG = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
-#: First item of the location at which FastAPI found a fault; the field follows it.
+#: Possible first items of the location (`loc`) in a FastAPI error; the name of the field follows.
 _PLACES = frozenset({"body", "query", "path", "header"})
 
 
@@ -107,10 +107,10 @@ def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
 
 
 def declare(app: FastAPI, everywhere: Callable[[str], Sequence[Code]]) -> None:
-    """Add the schema of problems, and body_too_large where there is a body, to the application's OpenAPI document.
+    """Add to the application's OpenAPI document the schema of problems, and body_too_large to operations with a body.
 
-    `everywhere` gives the codes that every operation of a path may answer with: FastAPI omits them if the operation
-    declares other codes of the same status.
+    `everywhere` returns the problem codes that all operations of a path may answer with: FastAPI omits these codes from
+    an operation that declares other codes of the same HTTP status.
     """
     make = app.openapi
 
@@ -136,7 +136,7 @@ def declare(app: FastAPI, everywhere: Callable[[str], Sequence[Code]]) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi_json() -> Response:
-        """The API's document, serialised once: it needs no token, and may be requested again and again."""
+        """The API's OpenAPI document, serialised once: it needs no token, and may be requested again and again."""
         return Response(content(), media_type="application/json")
 
 
@@ -148,7 +148,7 @@ def _complete(declared: dict[str, Any], codes: Sequence[Code]) -> None:
 
 
 def _path(request: Request) -> str:
-    """Path of a request, as sent: that of `request.url` would end at a # or ? that was percent-encoded."""
+    """Whole path of a request, decoded. `request.url.path` would end at a # or ? that was percent-encoded."""
     return str(request.scope["path"])
 
 
@@ -162,7 +162,7 @@ def install(
     """Install handlers that answer every exception in the application with a problem.
 
     `show` makes the error page for a browser's request outside of `api_prefix` that finds nothing or fails. `routes`
-    are all routes of the application: if several of them answer a path, each knows its own methods only.
+    are all routes of the application, for the header Allow: each route of a path knows its own methods only.
     """
 
     def is_page(request: Request) -> bool:
@@ -243,7 +243,7 @@ def _on_validation(request: Request, error: Exception) -> ProblemResponse:
 
 
 def request_faults(error: RequestValidationError) -> list[FieldFault]:
-    """Faults of a request, field by field, in this project's words."""
+    """Faults in a request, field by field: FastAPI's errors, worded as this service words faults."""
     found = error.errors()
     return with_rest([_fault(item) for item in found[:FAULTS_LIMIT]], len(found))
 

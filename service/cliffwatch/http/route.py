@@ -1,7 +1,7 @@
 """Route class of the API: authenticate before the body is read, and bound the body before it is parsed.
 
-FastAPI reads and checks a body before it resolves the dependencies that authenticate the caller, so that a client with
-a token of scope `read`, or with none, could make it check a mebibyte.
+FastAPI's own route reads and checks a body before it resolves the dependencies that authenticate the caller: a client
+with a token of scope `read`, or without a token, could make it parse a body of 1 MiB.
 """
 
 import json

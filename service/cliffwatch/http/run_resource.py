@@ -177,7 +177,7 @@ def _figures(row: RunRow) -> RunFiguresBody | None:
 
 
 def _elapsed_seconds(row: RunRow, now: float, last_window_end: float | None) -> float | None:
-    """Elapsed time of the load: by the clock while the load runs, else up to the last window; None if not planned."""
+    """Elapsed time of the load: by the clock while the load runs, else to the last window; None until it is planned."""
     if row.load_start is None or row.load_stop is None:
         return None
     reached = last_window_end if last_window_end is not None else row.load_start

@@ -110,7 +110,7 @@ def _fields(session: Session, row: ScheduleRow) -> dict[str, Any]:
 
 
 def _readable(row: ScheduleRow) -> tuple[RunRequest | None, AnyTrigger | None, str | None]:
-    """Request and trigger of a row, None if unreadable, and the reasons why (None if there are none)."""
+    """Request and trigger of a schedule's row, each None if unreadable; and why (None if both can be read)."""
     request, trigger, faults = None, None, []
     try:
         request = read_request(row)

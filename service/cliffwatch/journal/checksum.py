@@ -11,7 +11,7 @@ _LENGTH = len(_KEY) + len('01234567"}')
 
 
 def sealed(text: str) -> str:
-    """Journal line of a JSON object that is not empty, given as text: with its checksum and a newline."""
+    """Journal line for a JSON object, given as text: adds its checksum and a newline. The object must not be empty."""
     body = text.encode()[:-1]
     return f'{text[:-1]}{_KEY.decode()}{checksum(body)}"}}\n'
 
@@ -22,7 +22,7 @@ def is_sealed(line: str | bytes) -> bool:
 
 
 def opened(line: str | bytes) -> bytes:
-    """The JSON object of a line, without its checksum. Raises ValueError when the checksum is wrong."""
+    """The JSON text of a journal line, without the checksum. Raises ValueError when the checksum is wrong."""
     content = _content(line)
     body, end = content[:-_LENGTH], content[-_LENGTH:]
     if not end.startswith(_KEY):

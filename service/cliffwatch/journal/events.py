@@ -76,11 +76,11 @@ class Event:
         return self.moment("ends_at" if is_over else "starts_at") or self.at
 
     def number(self, name: str) -> float | None:
-        """Number `name` of the detail; None where it is missing, not a number, or beyond ±2⁶³."""
+        """Number in the field `name` of `detail`; None where it is missing, not a number, or beyond ±2⁶³."""
         return number_in(self.detail, name)
 
     def moment(self, name: str) -> float | None:
-        """Time `name` of the detail, in seconds since the epoch; None where it is missing or not a valid time."""
+        """Time in the field `name` of `detail`, in seconds since the epoch; None where it is missing or invalid."""
         return moment_in(self.detail, name)
 
     def to_line(self) -> str:
@@ -105,7 +105,7 @@ class Event:
 
 
 def number_in(detail: Mapping[str, Any], name: str) -> float | None:
-    """Number `name` of an event's detail, as `Event.number`."""
+    """Number in the field `name` of an event's detail; None where `Event.number` gives None."""
     value = detail.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
         return None
@@ -113,16 +113,16 @@ def number_in(detail: Mapping[str, Any], name: str) -> float | None:
 
 
 def moment_in(detail: Mapping[str, Any], name: str) -> float | None:
-    """Time `name` of an event's detail, as `Event.moment`."""
+    """Time in the field `name` of an event's detail; None where `Event.moment` gives None."""
     value = number_in(detail, name)
     return value if value is not None and 0 <= value <= files.LAST_MOMENT else None
 
 
 def found_at_end(findings: Iterable[Mapping[str, Any]], known: Iterable[Event], at: float) -> list[Event]:
-    """Events for the findings of a report that were not raised during the run, as only the whole run shows them.
+    """Events for those findings of a report that were not raised during the run: only the whole run shows them.
 
-    A finding that was raised has the field `raised`. `known`: the events so far; findings that an earlier worker
-    recorded are left out.
+    Findings with the field `raised` were raised before and are left out, as are findings that an earlier worker
+    recorded in the events so far (`known`).
     """
     recorded = [event.detail for event in known if is_found_at_end(event)]
     fresh = [{**finding, FOUND_AT_END: True} for finding in findings if "raised" not in finding]
@@ -137,7 +137,7 @@ def is_found_at_end(event: Event) -> bool:
 def ends_load(event: Event) -> bool:
     """Whether the event is the final end of the run's load.
 
-    An engine may have an event of this name too, when it ends; that has no `how`.
+    An engine may write a `load_ended` event too when it ends, but without the field `how`.
     """
     return event.type is EventType.ENGINE and event.name == "load_ended" and "how" in event.detail
 
@@ -157,7 +157,10 @@ class EventLog:
             self._write(descriptor, [event])
 
     def append_if(self, decide: Callable[[list[Event]], Event | None]) -> Event | None:
-        """Append and return the event that `decide` makes of the events so far, with no other append in between."""
+        """Append and return the event that `decide` returns for the events so far; no other process appends meanwhile.
+
+        If `decide` returns None, nothing is appended.
+        """
 
         def decide_all(events: list[Event]) -> list[Event]:
             event = decide(events)
@@ -166,7 +169,7 @@ class EventLog:
         return next(iter(self.append_all(decide_all)), None)
 
     def append_all(self, decide: Callable[[list[Event]], list[Event]]) -> list[Event]:
-        """Append and return any number of events, as `append_if` does: they are on disk when this returns."""
+        """As `append_if`, for any number of events: they are on disk when this returns."""
         with self._locked() as descriptor:
             # A line without its newline would count here, but not for a reader until another line follows it.
             self._close_off(descriptor)

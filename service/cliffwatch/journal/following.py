@@ -21,7 +21,7 @@ class StatusFollower:
         self.faults: list[str] = []
 
     def status(self) -> RunStatus | None:
-        """Present status; None when no state was recorded yet."""
+        """Current status; None when no state was recorded yet."""
         self.faults.clear()
         try:
             found = (self._directory / files.EVENTS).stat()

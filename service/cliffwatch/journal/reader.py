@@ -69,9 +69,9 @@ class JournalReader:
         return self.document(files.FACTS) if (self.directory / files.FACTS).exists() else {}
 
     def events(self, offset_bytes: int = 0, first_id: int = 1, after_id: int = 0) -> Iterator[StoredEvent]:
-        """Events from a byte offset on: 0, or that of an earlier `StoredEvent` with its id plus one as `first_id`.
+        """Events from a byte offset on. To go on after a `StoredEvent`, give its offset, and `first_id` = its id + 1.
 
-        Events up to `after_id` are skipped without parsing them.
+        Events up to the id `after_id` are skipped without parsing them.
         """
         for number, end, line in self._lines(files.EVENTS, offset_bytes, first_id):
             if number <= after_id:
@@ -81,7 +81,7 @@ class JournalReader:
                 yield StoredEvent(number, end, len(line), event)
 
     def windows(self, first_seq: int = 0) -> Iterator[JournalWindow]:
-        """Committed windows in order, from `first_seq` on (found by bisection). A repeated window is a fault."""
+        """Committed windows in order, from number `first_seq` on (found by bisection). A repeated one is a fault."""
         start = self._offset_of(first_seq) if first_seq > 0 else 0
         last_seq = -1
         for number, _, line in self._lines(files.WINDOWS, start, 1 if start == 0 else None):
@@ -172,7 +172,7 @@ class JournalReader:
         return found
 
     def _lines(self, name: str, offset_bytes: int, first: int | None) -> Iterator[tuple[int, int, bytes]]:
-        """Complete lines as (number, end offset of the line, line); numbers are 0 where `first` is None."""
+        """Complete lines as (line number, offset of the line's end, line); the number is 0 if `first` is None."""
         path = self.directory / name
         if not path.exists() or not self._is_file(path):
             return
@@ -224,7 +224,10 @@ def _complete_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def _histograms_of(window: JournalWindow, file: BinaryIO) -> Iterator[tuple[str, Histogram]]:
-    """Histograms of the window's latencies, each once; other entries in the same range are not decoded."""
+    """Name and histogram of each latency of the window; other lines in its range of latency.hlog are ignored.
+
+    Raises Problem(journal_unreadable).
+    """
     start, end = window.latency_range
     if end > os.fstat(file.fileno()).st_size:
         # Not read, since memory for the whole range would be allocated.

@@ -18,10 +18,10 @@ _WINDOW_LINE = b'{"seq":'
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Tail of a file after its last complete line, or after the histograms of the last committed window.
+    """What recovery does with the end of a journal file: how many bytes of it are discarded, how many are kept.
 
-    `keep_bytes` is the length to which the file is truncated. `torn`: the kept content has to be terminated by a
-    newline.
+    `keep_bytes` is the length to which the file is truncated. `torn`: a newline has to be appended, since the kept
+    content ends within a line.
     """
 
     keep_bytes: int
@@ -43,7 +43,7 @@ class Tail:
 def read_from(path: Path, offset_bytes: int = 0) -> bytes:
     """Content of a file of the journal from an offset on.
 
-    Raises Problem(journal_unreadable), since an unreadable file proves nothing.
+    Raises Problem(journal_unreadable): recovery must not treat an unreadable file as empty.
     """
     try:
         with reading(path) as file:
@@ -68,9 +68,9 @@ def tail_of_windows(content: bytes) -> Tail:
 def tail_of_latency(path: Path, committed_bytes: int, *, lines_damaged: bool) -> Tail:
     """Tail of latency.hlog after `committed_bytes`, the end of the last committed window's histograms.
 
-    The histograms of one window, complete or not, are discarded. More than that were committed once, even if
-    windows.jsonl lacks their lines now or has damaged ones (`lines_damaged`): they are kept, and only an incomplete
-    last line is discarded.
+    Histograms of one window, complete or not, are discarded. Histograms of several windows were committed, although
+    windows.jsonl lacks their lines now; those of one window may have been, if it has damaged lines (`lines_damaged`).
+    They are kept, and only an incomplete last line is discarded.
     """
     content = read_from(path, committed_bytes)
     if not committed_bytes:

@@ -18,7 +18,7 @@ from cliffwatch.model.run_state import TRANSITIONS, RunState, VerdictName
 MENDED_NOTE = "verdict_mended"
 #: Note with a new start and end of the load, since the first engine was ready later than planned.
 MOVED_NOTE = "load_moved"
-#: Beginning of such a run's reason in versions before that note.
+#: Beginning of the reason of a run whose analysis failed, as written by versions that had no MENDED_NOTE.
 _FORMER_REASON = "the verdict could not be determined"
 
 
@@ -109,7 +109,7 @@ def _verdict_in(detail: Mapping[str, Any]) -> tuple[VerdictName, tuple[str, ...]
 
 
 def _moment(value: Any) -> float:
-    """Check a time, in seconds since 1970. Raises ValueError or TypeError."""
+    """The value as a time, in seconds since 1970. Raises ValueError or TypeError for an invalid one."""
     moment = float(value)
     if not 0 <= moment <= LAST_MOMENT:
         raise ValueError(f"{moment!r} is no time, in seconds since 1970")
@@ -147,8 +147,8 @@ def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] 
 def mend_verdict(log: EventLog, conclusion: Conclusion, at: float) -> bool:
     """Record the verdict of a finished run whose analysis failed at its end; returns whether it was recorded.
 
-    A verdict of an analysis is kept, even if a later version of the program would give another one; it is replaced only
-    if a span of the run was marked since.
+    A verdict from a successful analysis is kept, even if a later version of the program would give another one; it is
+    replaced only if a span of the run was marked since.
     """
 
     def decide(events: list[Event]) -> list[Event]:

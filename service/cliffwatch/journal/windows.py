@@ -196,8 +196,8 @@ class WindowLog:
     def displaced(self) -> str | None:
         """Name of a file that was moved out of the journal or replaced in it; None where both files are in place.
 
-        The files are looked up by the directory's descriptor: a directory that was moved itself is no fault of its
-        files.
+        The files are looked up by the directory's descriptor: if the whole directory was moved, its files count as in
+        place.
         """
         for name, descriptor in ((files.WINDOWS, self._windows), (files.LATENCY, self._latency)):
             try:
@@ -209,7 +209,7 @@ class WindowLog:
         return None
 
     def begun_again(self) -> "WindowLog":
-        """Open a new log in the files that now have the names, with continued window numbers; this log is closed.
+        """New log on the files that the journal has now, with continued window numbers; this log is closed.
 
         Raises Problem and OSError as the constructor does.
         """

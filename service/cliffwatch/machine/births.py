@@ -16,7 +16,7 @@ _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
 #: struct statx of linux/stat.h, 256 bytes: the mask of fields that are set, seconds and nanoseconds of the birth time.
 _STATX = struct.Struct("=I76xqI164x")
-#: Its result is an int, although the definition is _IOR('v', 1, long): ioctl_iflags(2).
+#: The ioctl's result is an int, although its definition is _IOR('v', 1, long): ioctl_iflags(2).
 _FS_IOC_GETVERSION = 0x80007601 | struct.calcsize("l") << 16
 
 
@@ -38,7 +38,7 @@ def described(file: Path, identity: FileIdentity) -> str:
 
 
 def described_at(path: Path) -> str | None:
-    """Description of the file that has this name now, as `described`; None when nothing is there."""
+    """Description of the file that has this name now, in the form of `described`; None when nothing is there."""
     try:
         identity = FileIdentity.of(path.lstat())
     except OSError:

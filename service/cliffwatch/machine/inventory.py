@@ -26,8 +26,8 @@ from cliffwatch.machine.sysfs import (
 )
 
 SECTOR_BYTES = 512
-#: Directories of udev's links to drives, by model and serial or WWN, and by the place that they are connected to. Such
-#: a link identifies a drive, as these do.
+#: Directories of udev's links to drives, named by model and serial or WWN, and by the place of the connection. A link
+#: in them identifies a drive as a serial or WWN does.
 BY_ID, BY_PATH = "/dev/disk/by-id/", "/dev/disk/by-path/"
 #: Placeholder of a drive that was given no identity: `eui.0000000000000000`.
 _ALL_ZERO = re.compile(r"([a-z0-9]+\.)?[0 :-]+")
@@ -69,7 +69,7 @@ class Drive:
 
     @property
     def named_identities(self) -> dict[str, str]:
-        """Identities that a user may name the drive by, keyed by the word that the confirmation uses for each."""
+        """Identities that a user may name the drive by, keyed by kind, as in the confirmation `erase serial S3EV…`."""
         file = None if self.backing_file is None else str(self.backing_file)
         named = {"serial": self.serial, "wwn": self.wwn, "uuid": self.uuid, "backing file": file}
         return {word: value for word, value in named.items() if value}
@@ -176,8 +176,8 @@ def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
 
 
 def _is_by_id(identity: str) -> bool:
-    """Whether `identity` is a udev link in BY_ID or BY_PATH itself, which stays with a drive or with its connection; a
-    longer path could lead from there to any other node."""
+    """Whether `identity` is the path of a udev link directly in BY_ID or BY_PATH, which stays with a drive or with its
+    connection. A longer path, as with `..`, could lead to any other node."""
     return str(Path(identity).parent) + "/" in (BY_ID, BY_PATH)
 
 
@@ -232,7 +232,7 @@ def devices_of(mount: Mount, sys: Path = SYS) -> list[str]:
 
 
 def member_differences(drives: Iterable[Drive]) -> list[str]:
-    """Sentences on how drives that work together differ: the slowest limits all."""
+    """Sentences on how the drives of one target differ in model, firmware or size: the slowest drive limits all."""
     attributes: dict[str, Callable[[Drive], object]] = {
         "model": lambda drive: drive.model,
         "firmware": lambda drive: drive.firmware,

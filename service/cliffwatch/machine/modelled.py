@@ -71,7 +71,7 @@ def server_descriptor(content: FileIdentity, proc: Path = PROC) -> Path | None:
 
 
 def content_file(content: FileIdentity, proc: Path = PROC) -> Path | None:
-    """Path to a drive's content file, by the root directory of the serving process. None if this user cannot see the
+    """Path to a drive's content file through /proc/PID/root of the serving process. None if this user cannot see the
     process, or the file has no name."""
     descriptor = server_descriptor(content, proc)
     if descriptor is None:

@@ -1,8 +1,8 @@
-"""File systems that relay files of another one (overlay, FUSE, network), under a device and inode of their own.
+"""File systems that relay files of another file system (overlay, FUSE, network), under a device and inode of their own.
 
-Their files are stored elsewhere, maybe on this machine, and nothing shows which file belongs to which. Any other file
-system without a device counts as relaying, unless it is known to store its files itself. `modelled` finds the file that
-a modelled drive relays.
+The other file system may be on this machine, and nothing shows which of its files is relayed as which. Any file system
+without a device counts as relaying, unless it is known to store its files itself. `modelled` finds the file that a
+modelled drive relays.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ _STATFS_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Whether a file may be stored in another file system. `gives_inodes`: each of its names may have its own inode."""
+    """Whether a file may be stored in another file system. `gives_inodes`: each name of it may have its own inode."""
 
     is_relayed: bool
     gives_inodes: bool = False
@@ -62,8 +62,8 @@ def relay_by_mounts(device: int, proc: Path = PROC) -> Relay | None:
 
 
 def relay_by_type(file: Path | int) -> Relay:
-    """Whether the file may be stored in another file system, by the type of its own. `file` is a descriptor, or a path
-    that leads to the file itself whatever is mounted, as /proc/PID/fd/N does."""
+    """Whether the file may be stored in another file system, by the type of the file system that it is on. `file` is a
+    descriptor, or a path that leads to the file itself whatever is mounted, as /proc/PID/fd/N does."""
     number = file_system_number(file)
     if number is None:
         return UNKNOWN

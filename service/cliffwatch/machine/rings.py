@@ -16,7 +16,7 @@ from cliffwatch.machine.mounts import lines_of, unescape
 _RING = "anon_inode:[io_uring]"
 _FILE = re.compile(r" +\d+: (.*)")
 _DELETED = " (deleted)"
-#: The kernel lists nothing while a process works on the ring.
+#: The list is read again if it is empty: the kernel lists nothing while a process works on the ring.
 _ATTEMPTS, _PAUSE_SECONDS = 10, 0.002
 
 

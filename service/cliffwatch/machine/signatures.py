@@ -9,7 +9,7 @@ from pathlib import Path
 
 #: A drive that does not complete a few reads within this time is unfit for a test.
 TIMEOUT_SECONDS = 60.0
-#: blkid(8): nothing found.
+#: Exit status of blkid(8) when it found nothing.
 _BLKID_NOTHING = 2
 
 

@@ -1,10 +1,10 @@
 """Drives that are one set of blocks under two names: a write to one of them overwrites the other.
 
-Two loop devices over one file, or over a modelled drive's file and its content file; one logical unit or NVMe namespace
-reached through two controllers where no multipath driver has joined its paths. A file on an overlay, on FUSE or on a
-network file system may also be a file of another file system, under another device and inode, and nothing shows of
-which. If one of two files is on such a file system, they may be the same file, unless both loop devices reach to the
-end of their files, and the files differ in length.
+Twins are two loop devices over one file, or over a modelled drive's file and its content file; or one logical unit or
+NVMe namespace reached through two controllers where no multipath driver has joined its paths. A file on an overlay, on
+FUSE or on a network file system may be stored as another file, with another device and inode, and nothing shows which.
+So if the file of one loop device is on such a file system, the file of any other may be the same, unless both devices
+reach to the end of their files, and the files differ in length.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,11 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Twins of a drive that are `known`, and loop devices that may lie on the same file as the drive: of `unknown` ones
-    the backing file cannot be determined; for `relayed` ones, one of the two files may be stored in another file
-    system, so that different inodes prove nothing."""
+    """Twins of a drive: `known` ones, and loop devices that may have the same backing file as the drive.
+
+    The backing files of `unknown` ones cannot be determined. The backing file of a `relayed` one, or the drive's, may
+    be stored in another file system, so that different inodes prove nothing.
+    """
 
     known: tuple[Twin, ...]
     unknown: tuple[Loop, ...] = ()
@@ -81,7 +83,7 @@ def _same_file(one: Drive, other: Drive, loops: dict[str, Loop], contents: Drive
 
 
 def _may_be_one_file(one: Loop, other: Loop, contents: DriveContents, proc: Path) -> bool:
-    """Whether the files of two loop devices may be one file, shown by a file system under another device and inode."""
+    """Whether the files of two loop devices may be one file that a relaying file system shows as two."""
     if one.backing is None or other.backing is None:
         return False
     mine, its = contents.of(one.backing.file), contents.of(other.backing.file)
@@ -97,8 +99,8 @@ def _may_be_one_file(one: Loop, other: Loop, contents: DriveContents, proc: Path
 
 
 def relay_of_loop(loop: Loop, contents: DriveContents, proc: Path = PROC) -> Relay:
-    """Whether the file behind a loop device, which must be known, may be stored in another file system; for a modelled
-    drive, whether its content file may be."""
+    """Whether the file behind a loop device (if a modelled drive, its content file) may be stored in another file
+    system. Call this only for a loop device whose `backing` is known."""
     assert loop.backing is not None, "what a loop device lies on is known here"
     content = contents.of(loop.backing.file)
     listed = relay_by_mounts(content.device, proc)

@@ -49,7 +49,8 @@ class StackedDevice:
 
 
 def layers_above(major_minor: str, sys: Path = SYS, *, beside: Collection[str] = ()) -> list[StackedDevice]:
-    """The device itself, then everything that lies on it, each once, except `beside` and what lies only on these.
+    """The device itself, then all devices that lie on it, each once; without the devices (major:minor) in `beside`, and
+    without those that lie only on them.
 
     Raises OSError when the device is gone.
     """
@@ -67,8 +68,8 @@ def layers_above(major_minor: str, sys: Path = SYS, *, beside: Collection[str] =
 
 
 def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
-    """Devices that an array or a mapped device is made of, down to the bottom, each once; a partition is not replaced
-    by its drive.
+    """Devices that an array or a mapped device is made of, down to the bottom, each once; where it is made of a
+    partition, the partition and not its drive.
 
     Raises OSError when the device is gone.
     """
@@ -132,9 +133,9 @@ def swap_areas(layers: list[StackedDevice], files: Iterable[FileIdentity] = (), 
 def writers(layers: list[StackedDevice], proc: Path = PROC) -> list[DeviceWriter]:
     """Processes that have one of the devices open or mapped for writing, as far as this user may read /proc.
 
-    An exclusive open does not detect processes that opened the device without O_EXCL: a virtual machine on the raw
-    drive, a database, dd. Nor does it detect those that send commands to the drive through a character device, as a
-    virtual machine does with `scsi-generic`.
+    This also finds what opening the device with O_EXCL does not: processes that opened it without O_EXCL (a virtual
+    machine on the raw drive, a database, dd), and processes that send commands to the drive through a character
+    device, as a virtual machine does with `scsi-generic`.
     """
     numbers = {layer.major_minor for layer in layers}
     passages = {number for layer in layers for number in _passages(layer)}
@@ -172,10 +173,10 @@ def file_writers(
 ) -> FileWriters:
     """Processes that write to the file, under any name. `names` are its known names; `size_bytes` is None if unknown.
 
-    A file that its file system only relays (`relays`) has another device and inode where it is stored. So a file of the
-    same size may be the same one if it is on a relaying file system, or on any file system if the file itself is
-    relayed (`is_relayed`). A process that writes to the content file of a modelled drive writes to the drive, unless it
-    is the process that serves the drive.
+    A file on a relaying file system (module `relays`) has another device and inode where it is stored. So any file of
+    the same size counts as possibly the same if it is on a relaying file system, or if `file` is (`is_relayed`). A
+    process that writes to the content file of a modelled drive writes to the drive, unless it is the process that
+    serves the drive.
     """
     contents = DriveContents.read(proc)
     content = contents.of(file)

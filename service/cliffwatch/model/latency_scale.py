@@ -1,4 +1,4 @@
-"""Upper end of an engine's latency scale: longer latencies are counted there, so a percentile is at least that."""
+"""Upper end of an engine's latency scale: longer latencies are counted at it, so a percentile there is a minimum."""
 
 #: By engine; an engine that is not listed measures each latency individually.
 SCALE_ENDS_NANOSECONDS = {"fio": 17_112_760_320}

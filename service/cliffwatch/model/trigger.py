@@ -147,7 +147,10 @@ class _LocalTimes(BaseTrigger):  # type: ignore[misc]  # APScheduler is untyped
     because at DST changes APScheduler skips whole days (its issue 1059) and returns times that match nothing."""
 
     def __init__(self, fields: dict[str, str], zone: ZoneInfo, *, has_all_hours: bool) -> None:
-        """`has_all_hours`: skipped times do not fire, repeated times fire twice. Raises ValueError for the fields."""
+        """`has_all_hours`: `*` for the hours, so that skipped times do not fire and repeated times fire twice.
+
+        Raises ValueError for invalid `fields`.
+        """
         # UTC stands in for local time: in it, no time is skipped and none comes twice.
         self._wall = CronTrigger(**fields, timezone=UTC, end_date=LATEST + timedelta(days=1))
         self._zone = zone
@@ -177,7 +180,7 @@ class _LocalTimes(BaseTrigger):  # type: ignore[misc]  # APScheduler is untyped
         return len(offsets) > 1
 
     def _moments(self, wall: datetime) -> list[datetime]:
-        """Moments of a local time, in UTC. If it is skipped: when it would have come; none with `has_all_hours`."""
+        """Moments of local time `wall`, in UTC; if skipped, when it would have come, or none with `has_all_hours`."""
         local = [wall.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1)]
         first, second = (each.astimezone(UTC) for each in local)
         if first == second or not self._has_all_hours:
@@ -214,7 +217,7 @@ def anchored(
 
 
 def fire_times(trigger: BaseTrigger, after: float, count: int) -> list[float]:
-    """The next fire times later than `after`, in seconds since the epoch; fewer than `count` when it ends."""
+    """The next fire times later than `after`, in seconds since the epoch; fewer than `count` if the trigger ends."""
     return list(islice(_iterate(trigger, after), count))
 
 

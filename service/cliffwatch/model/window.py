@@ -61,7 +61,7 @@ class EngineEvent:
 
 @dataclass(frozen=True, slots=True)
 class EngineEnd:
-    """Final record of an engine: `completed`, or `failed` with a message. `restart` false: another would fail, too."""
+    """Last record of an engine: `completed`, or `failed` with a message. `restart` False: another engine would fail."""
 
     status: Literal["completed", "failed"]
     message: str = ""
@@ -114,8 +114,8 @@ def is_count(value: object) -> bool:
 
 
 def is_level(name: str, value: object) -> bool:
-    """Whether a gauge of this name can have this value. Gauges may be negative, such as one clock's lead over another;
-    the times that the verdict needs may not."""
+    """Whether a gauge of this name can have this value. A gauge can be negative, such as one clock's lead over
+    another, unless it is a time that the verdict needs."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -(2.0**63) <= value <= 2.0**63:
         return False
     return value >= 0 or name not in _NEVER_NEGATIVE

@@ -52,7 +52,7 @@ class Reader(Protocol[R]):
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Early end of a wait for output: a descriptor that becomes readable, and the function that reads it then."""
+    """What ends a wait for output early: a descriptor that becomes readable, and the function that then reads it."""
 
     descriptor: int
     read: Callable[[], object]
@@ -153,8 +153,8 @@ class ChildProcess(Generic[R]):
         return self._is_left
 
     def finish(self) -> tuple[int, list[R]]:
-        """Exit status (negative: the signal that ended it, or should have) and the records that only the end
-        completes."""
+        """Exit status (negative: the signal that ended the process, or should have), and the records that only the end
+        of its output completes."""
         status = -signal.SIGKILL if self._is_left else self._process.wait()
         return status, self._reader.finish(status)
 

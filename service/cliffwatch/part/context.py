@@ -77,7 +77,7 @@ class PartContext:
         self.emit(Happened(self.run_clock.now(), type_, name, detail))
 
     def follow(self, process: ProcessIdentity | None, start: float | None = None) -> None:
-        """Report the process that the part waits for now. `start`: of an engine's first window."""
+        """Report the process that the part waits for now. `start`: when an engine's first window begins."""
         self.emit(EngineAt(process, start))
 
     def leave(self, process: ProcessIdentity) -> None:
@@ -87,7 +87,7 @@ class PartContext:
         self.record_event(EventType.ENGINE, "cannot_end", pid=process.pid, what=process.waits_in())
 
     def hung(self) -> list[ProcessIdentity]:
-        """Abandoned processes that are still alive: the drive that blocks them would block other processes, too."""
+        """Abandoned processes still alive, presumably blocked in I/O: their drive would block other processes, too."""
         return [process for process in self._left if process.is_alive()]
 
     def wait(self, seconds: float) -> None:

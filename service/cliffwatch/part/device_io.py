@@ -1,7 +1,7 @@
 """Kernel I/O counters of the drives below a target, per window, to compare with the engine's own counts.
 
-Each window's line carries the totals over all drives, `device_…`; where there are several drives, those of each as
-well, `<major:minor>.…`, so that the one that became slow can be identified. ARCHITECTURE.md lists the names.
+Each window's line carries the totals over all drives, `device_…`; where there are several drives, the counters of each
+as well, `<major:minor>.…`, to identify a drive that became slow. ARCHITECTURE.md lists the names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class DeviceIo:
         self._at, self._last = self._read()
 
     def restart(self) -> None:
-        """Begin an interval now; traffic since the last one is not counted."""
+        """Begin an interval now; traffic since the previous interval is not counted."""
         self._at, self._last = self._read()
 
     def since_last(self) -> Interval:
@@ -52,10 +52,10 @@ class DeviceIo:
 def interval_of(
     moved: Mapping[str, DeviceCounters], seconds: Mapping[str, float], *, is_whole: bool = True
 ) -> Interval:
-    """Counters and gauges of an interval. `moved`: what each drive counted, and `seconds`: in which time; by
-    major:minor, for at least one drive.
+    """Counters and gauges of an interval. `moved`: increments of each drive's counters; `seconds`: time that they
+    span. Both by major:minor, for at least one drive.
 
-    `is_whole`: no drive is missing. Otherwise there are no totals.
+    `is_whole`: no drive is missing; otherwise there are no totals.
     """
     interval = Interval()
     if is_whole:
@@ -79,7 +79,7 @@ def interval_of(
 
 
 def _rare(total: DeviceCounters) -> dict[str, int]:
-    """Counters that are absent from most windows because they are zero: flush and discard."""
+    """Flush and discard counters that are not zero: most windows have none."""
     counts = {
         "device_flush_operations": total.flush_operations,
         "device_flush_milliseconds": total.flush_milliseconds,

@@ -28,7 +28,7 @@ class Ending:
         self._killed_at: float | None = None
 
     def look(self, is_wanted: bool) -> None:
-        """Send the signal that is due, once the end `is_wanted`. Call several times a second until the end."""
+        """Send the next signal if it is due: the first once `is_wanted`. Call several times a second until the end."""
         now = self._context.run_clock.now()
         if self._asked_at is None:
             if is_wanted:

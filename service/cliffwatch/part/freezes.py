@@ -28,7 +28,7 @@ _REMEMBERED = 100
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """One freeze. `start` and `end` on the run's time line, a little too far apart: it is observed from outside."""
+    """One freeze, on the run's time line. Polling makes `start` a little too early, and `end` a little too late."""
 
     start: float
     end: float
@@ -117,7 +117,7 @@ class FreezeWatch:
             self._look_at_timer()
 
     def _look_at_timer(self) -> None:
-        """Record a freeze of this process, in the first thread that runs after it: timer or engine reader."""
+        """Record a freeze of this process that has just ended. Called by the timer's thread and the engine's reader."""
         with self._lock:
             before, self._ticked_at = self._ticked_at, self._now()
             if self._ticked_at - before > LATE_SECONDS:

@@ -34,7 +34,7 @@ _DIRTY = {
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """Totals at one moment; an absent key is unknown."""
+    """Totals of the engine, the CPUs and pressure at one moment; a total that is unknown is absent."""
 
     at: float
     engine: dict[str, float] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class HostConditions:
         return totals
 
     def _throttled_milliseconds(self, membership: str) -> float | None:
-        """Milliseconds for which a CPU limit throttled the engine's control group or one above it; None without one."""
+        """Milliseconds for which CPU limits throttled the engine's control group or those above; None without any."""
         found = None
         for directory in self._groups(membership):
             throttled = _throttled(directory)

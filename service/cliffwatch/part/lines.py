@@ -63,8 +63,8 @@ class Prepare(_Line):
 
 class Load(_Line):
     """Command to make load from `start` to `stop`, in seconds since the epoch. `may_move`: if the engine is ready
-    later, the load begins then, and lasts as long. `resumed`: files of an earlier engine may exist. `restarts`: engine
-    restarts that the run has used up.
+    later, the load begins then, and lasts as long as planned. `resumed`: files of an earlier engine may exist.
+    `restarts`: engine restarts that the run has used up.
     """
 
     type: Literal["load"] = "load"
@@ -168,7 +168,7 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class EngineAt:
-    """The process that the part waits for now; None while there is none. `start`: of an engine's first window."""
+    """The process that the part waits for now, None without one. `start`: when an engine's first window begins."""
 
     process: ProcessIdentity | None
     start: float | None = None
@@ -183,7 +183,7 @@ class LeftProcess:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The load begins at `start`, which may be later than planned. `begun`: an engine has begun; it moves no more."""
+    """The load begins at `start`, which may be later than planned. `begun`: an engine has begun; `start` is final."""
 
     start: float
     begun: bool

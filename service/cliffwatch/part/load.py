@@ -212,7 +212,7 @@ class PartLoad:
             self._context.record_event(EventType.ENGINE, "events_dropped", of=name, count=count)
 
     def _move(self, start: float, *, begun: bool = False) -> None:
-        """Move the load's start to `start`, if it has not begun and that is later; its length stays the same."""
+        """Move the start of a load that has not begun to `start`, if that is later; the load stays as long."""
         late = start - self._start
         is_late = self._may_move and late > self._window_seconds * GAP_TOLERANCE
         if is_late:
@@ -226,7 +226,10 @@ class PartLoad:
                 self._host.restart(self._engine_pid)
 
     def _report(self, window: EngineWindow) -> None:
-        """Send a window to the coordinator, with kernel counters and without frozen time."""
+        """Subtract freezes of engine or part from a window, add kernel counters, and send it to the coordinator.
+
+        Windows of which nothing can be used, or that begin after the load, are dropped.
+        """
         self._may_move = False
         self._look_at_target()
         self._context.advance_virtual(window.end)

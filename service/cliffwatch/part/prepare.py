@@ -26,7 +26,7 @@ class Unread:
 
 
 def prepare(context: PartContext, target: PartTarget, command: Prepare) -> Prepared:
-    """Prepare the target; `completed` in the answer: the load may begin. A stop ends it early. Raises Problem.
+    """Prepare the target; the load may begin if the answer says `completed`. A stop ends it early. Raises Problem.
 
     The target is checked again afterwards, since preparing may have taken hours.
     """

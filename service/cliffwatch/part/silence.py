@@ -18,7 +18,7 @@ from cliffwatch.machine.diskstats import read_counters, sum_counters
 from cliffwatch.model.window import ALIGNMENT_TOLERANCE, OLDEST_OUTSTANDING, EngineWindow
 from cliffwatch.part.context import PartContext
 
-#: In windows since the engine's last: when the kernel is first polled, since an engine's window arrives after its end;
+#: In windows: how long after the engine's last window the kernel is first polled, since windows arrive after their end;
 #: and how late a window is before the part reports it, so that the engine can still report one that is merely late.
 _LOOK_AFTER_WINDOWS, _LATE_WINDOWS = 1.5, 2.0
 #: Two polls that are further apart than this, as after a freeze of the part, say nothing about the time between them.
@@ -27,7 +27,7 @@ _LOOKS_APART_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Threads and drives that wait at one moment. `threads`: thread id, and how often it has run. `completed`: requests
+    """Threads and drives that wait at one moment. `threads`: thread id, and its context switches. `completed`: requests
     that the drives below the target have completed so far; None when they have none in flight."""
 
     threads: frozenset[tuple[int, int]] = frozenset()

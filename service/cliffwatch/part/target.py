@@ -28,9 +28,9 @@ from cliffwatch.part.lines import DriveBelow, Held
 
 @dataclass(frozen=True, slots=True)
 class PartTarget:
-    """A target that is claimed. `existed`: the run's own directory, or the device, existed before.
+    """A target that is claimed. `existed`: the run's own directory, or the device, existed before the claim.
 
-    `are_drives_elsewhere`: the run watches drives of other hosts, and those below the target are not counted.
+    `are_drives_elsewhere`: the run watches drives of other hosts, and the drives below the target are not counted.
     """
 
     examination: Examination
@@ -131,7 +131,7 @@ def _require_same_drive(examination: Examination, asked: str | None) -> None:
 
 
 def clear(context: PartContext, held: HeldTarget) -> None:
-    """Remove the engine's files through the held directory of the run: its name may lead elsewhere by now.
+    """Remove the engine's files through the held descriptor of the run's directory: the path may lead elsewhere by now.
 
     Skipped while a process of the run hangs: the drive that blocks it would block this process, too.
     """

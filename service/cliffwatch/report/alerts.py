@@ -25,7 +25,7 @@ class AlertSpan:
 
 
 def alert_spans(events: Iterable[Event]) -> list[AlertSpan]:
-    """Alerts of a run in order of start. A resolution whose firing was never received is an entry too."""
+    """Alerts of a run in order of start, also those of which only the resolution was received."""
     spans: dict[tuple[str, float], AlertSpan] = {}
     for event in events:
         if event.type is not EventType.ALERT:

@@ -81,7 +81,7 @@ def _analysed(run: Collected) -> tuple[tuple[ReportedFinding, ...], str]:
 def write(directory: Path, report: Report) -> None:
     """Write report.json and report.html into `directory`; both are durable when this returns.
 
-    The page is rendered before either file is written, so running out of memory then does not leave only one of them.
+    The page is rendered first: if that runs out of memory, neither file is written.
     """
     page = render(report.document, report.series).encode()
     durable.write_json_durably(directory / files.REPORT_JSON, report.document)

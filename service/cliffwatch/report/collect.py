@@ -35,7 +35,7 @@ from cliffwatch.telemetry.reader import Telemetry
 
 T = TypeVar("T")
 
-#: Window length where order.json cannot be read: for detection, and for which holes are large enough to be gaps.
+#: Window length assumed where order.json cannot be read; detection and the minimum length of a gap depend on it.
 WINDOW_SECONDS_ASSUMED = 10.0
 
 
@@ -147,7 +147,7 @@ def collect(directory: Path) -> Collected:
 
 
 def evidence_of(run: Collected) -> RunEvidence:
-    """Evidence for the verdict from the journal, without results of analysis: findings, limits, client bottleneck."""
+    """Evidence for the verdict from the journal, not from analysis (which adds findings, limits, client bottleneck)."""
     ended = run.load_end()
     recorded, read = latency_counts(run.windows, run.latency)
     return RunEvidence(
@@ -181,7 +181,7 @@ def evidence_of(run: Collected) -> RunEvidence:
 
 
 def _displaced(run: Collected) -> tuple[str, float] | None:
-    """Message that the run's directory was moved during the load, and seconds from the load's start to its event."""
+    """Message that the run's directory was moved, if during the load, and seconds since the load's start; else None."""
     noted = (event for event in run.events if event.type is EventType.NOTE and event.name == TARGET_DISPLACED)
     first = next(noted, None)
     if first is None or run.load is None:
@@ -204,10 +204,11 @@ def _slowest(run: Collected) -> tuple[float, float] | None:
 
 
 def share_of(run: Collected, direction: str) -> Share | None:
-    """Bytes `written` or `read` by engine, process and device, over windows with the bytes charged to the process.
+    """Bytes `written` or `read`: as the engine counts them, as charged to its process, and as the device counts them.
 
-    The last window of an engine seldom has these, because its process is gone when they are read. Without drive
-    counters, the device's bytes are 0. None without such windows, and on file systems whose I/O is not charged.
+    Only windows with charged bytes count: an engine's last window seldom has any, because its process is gone when they
+    are read. Without drive counters, the device's bytes are 0. None where no window has charged bytes, and on file
+    systems whose I/O is not charged to the process.
     """
     volume = run.facts.get("file_system")
     if isinstance(volume, dict) and str(volume.get("type")) in UNCHARGED:
@@ -282,8 +283,8 @@ def _facts(reader: JournalReader) -> dict[str, Any]:
 
 
 def events_until_finished(reader: JournalReader) -> list[Event]:
-    """Events up to the one that finished the run, without findings of a report: others would change a report that was
-    already read. All marks are included, since a mark applies to the span that it names, whenever it was made."""
+    """Events up to the one that finished the run, without findings added by a report, so that a report made again is
+    the same. All marks are included, since a mark applies to the span that it names, whenever it was made."""
     events: list[Event] = []
     is_over = False
     for stored in as_far_as_readable(reader, files.EVENTS, reader.events()):
@@ -344,7 +345,7 @@ def load_of(
 
 
 def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: LoadSpan) -> float:
-    """End of the warm-up, within the load: start of the baseline, or of the soak without one, else the planned end."""
+    """End of the warm-up, within the load: start of the first judged phase (baseline or soak), else the planned end."""
     judged = (event for event in events if event.type is EventType.PHASE and event.name in JUDGED_PHASES)
     found = [start for event in judged if (start := event.moment("start")) is not None]
     planned = load.start + (order.workload.phases.longest_warm_up if order else 0.0)
@@ -354,9 +355,9 @@ def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: LoadSpan)
 def first_measured(
     events: Sequence[Event], gaps: Sequence[Gap], first: MeasuredInterval | None
 ) -> MeasuredInterval | None:
-    """First window, shortened to begin when its first engine did; None where no engine reports that it began in it.
+    """First window without the time that its first engine took to begin, which must not count as missing.
 
-    The time that an engine took to begin must not count as missing. None also where a recorded gap overlaps the window.
+    None where no engine reports that it began in this window, or where a recorded gap overlaps the window.
     """
     reported = (event.moment("start") for event in events if event.type is EventType.ENGINE and event.name == BEGUN)
     start = next((start for start in reported if start is not None), None)

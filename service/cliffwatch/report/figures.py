@@ -8,7 +8,7 @@ from cliffwatch.model.operation import primary_latency
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """The first finding that degraded the run: what it is, when in the load it began, and how many times as slow."""
+    """The first finding that degraded the run: its kind, its onset in elapsed seconds, and its level / baseline."""
 
     kind: str
     seconds: float

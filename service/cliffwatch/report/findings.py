@@ -86,7 +86,7 @@ def _explained(run: Collected, findings: Iterable[Finding], series: Sequence[Ser
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:
     """The finding with `detected`: when it was raised during the run, from its event; None where no event records it.
 
-    Its onset becomes that of the raised finding where both are one change (`eased_before`).
+    Its onset becomes that of the raised finding where that is an earlier part of the same change (`eased_before`).
     """
     reported = (
         event for event in events if event.type is EventType.FINDING and is_about(event, finding, window_seconds)
@@ -121,7 +121,7 @@ def _onset_of(event: Event) -> float:
 
 
 def is_about(event: Event, finding: Finding, window_seconds: float) -> bool:
-    """Whether a finding event is about this finding, by kind and onset. A drift's detected onset changes over time."""
+    """Whether an event is about this finding, by kind and onset; for a drift by kind, since its onset changes."""
     reach_seconds = EASED_WINDOWS * window_seconds
     kind, onset = _kind_of(event), _onset_of(event)
     sudden = {each.value for each in SUDDEN}

@@ -67,7 +67,7 @@ def moment(timestamp: str) -> str:
 
 
 def label(name: str, content: Any = None) -> str:
-    """Key or name as words: `cool_down` → `cool down`; without a unit that `value` writes: `size_bytes` → `size`."""
+    """Key or name as words, without a unit that `value` writes: `cool_down` → `cool down`, `size_bytes` → `size`."""
     return name.removesuffix(_unit(name, content)).replace("_", " ")
 
 
@@ -88,7 +88,7 @@ def value(name: str, content: Any) -> str:
 
 
 def _unit(name: str, content: Any) -> str:
-    """Unit at the end of a key with a numeric value, else empty. An int `_ratio` is per cent (kernel): no unit."""
+    """Unit suffix of a number's key, else empty. `_ratio` of an int is none: the kernel has such ratios in per cent."""
     if isinstance(content, bool) or not isinstance(content, int | float):
         return ""
     units = ("_bytes", "_seconds", "_ratio") if isinstance(content, float) else ("_bytes", "_seconds")

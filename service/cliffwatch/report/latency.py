@@ -28,7 +28,7 @@ class LatencyGroup:
 
 @dataclass(slots=True)
 class _Spread:
-    """Counts of one latency by span of the load (columns) and by bound (rows)."""
+    """Builder of one latency's heat map: counts by time span of the load (columns) and by upper bound (rows)."""
 
     name: str | None
     zero: float
@@ -51,8 +51,8 @@ class _Spread:
 def read_latency(
     reader: JournalReader, windows: Sequence[JournalWindow], zero: float, seconds: float
 ) -> tuple[list[LatencyGroup], HeatMap | None]:
-    """Read latency.hlog once, for a load of `seconds` that began at `zero`: groups, from which all other spans are
-    merged, and the heat map of the primary latency, None where nothing was counted."""
+    """Read latency.hlog once, for a load of `seconds` that began at `zero`. Returns histograms by phase and hour, from
+    which longer spans are merged, and the heat map of the primary latency, None where nothing was counted."""
     recording = [window for window in windows if window.latency]
     name = primary_latency(sorted({name for window in recording for name in window.latency}))
     spread = _Spread(name, zero, seconds, _columns(recording, seconds)) if seconds > 0 and recording else None
@@ -80,7 +80,7 @@ def _hour(window: JournalWindow, zero: float) -> int:
 
 
 def latency_counts(windows: Sequence[JournalWindow], latency: Sequence[LatencyGroup]) -> tuple[int, int]:
-    """Number of latencies that the windows counted, and number of these that the histograms still hold."""
+    """Number of latencies that the windows counted, and how many of them latency.hlog still holds."""
     recorded = sum(int(summary.get("count") or 0) for window in windows for summary in window.latency.values())
     read = sum(histogram.count for group in latency for histogram in group.histograms.values())
     return recorded, min(read, recorded)

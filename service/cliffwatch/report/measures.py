@@ -152,7 +152,7 @@ def _own_bytes(windows: Windows, kind: str) -> float:
 def _other_bytes(run: Collected, windows: Windows) -> float | None:
     """Bytes per second that the drives moved beyond what the run asked for.
 
-    Bytes that the run had left in the page cache before reach the drives later and are subtracted.
+    The run's own bytes that were still in the page cache when the span began are subtracted, too.
     """
     total, seconds = 0.0, sum(window.seconds for window in windows)
     for kind in ("written", "read"):
@@ -176,7 +176,7 @@ def _left_in_cache(windows: Windows, moment: float) -> float:
 
 
 def _other_operations(spans: Spans) -> Change:
-    """Requests per second beyond those of the run's own operations, at the requests per operation before the onset.
+    """Requests per second that the run's own operations do not explain, if each takes as many as before the onset.
 
     Unknown where the page cache absorbed part of the writes: requests and operations then have little in common.
     """

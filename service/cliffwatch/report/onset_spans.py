@@ -17,7 +17,7 @@ from cliffwatch.telemetry.catalogue import HOST_WRITTEN
 from cliffwatch.telemetry.increases import sum_of_increases
 from cliffwatch.telemetry.reader import Samples
 
-#: Number of windows compared on each side of an onset, and of those next to it left out, since it lies in them.
+#: Number of windows compared on each side of an onset, and of those skipped next to it, since the onset is in them.
 SPAN_WINDOWS, GUARD_WINDOWS = 30, 1
 
 Windows = Sequence[JournalWindow]
@@ -107,7 +107,7 @@ class SpanSource:
         return Change(before, since)
 
     def mean(self, name: str) -> Change:
-        """Mean of a gauge."""
+        """Mean of the windows' gauge over each span."""
         return self.change(lambda windows: mean_of([w.gauges[name] for w in windows if name in w.gauges]))
 
     def highest(self, name: str) -> Change:
@@ -177,7 +177,7 @@ def device_latency(source: SpanSource, operation: str) -> Change:
 
 
 def slowed_drive(spans: Spans, drives: list[RunDrive]) -> RunDrive | None:
-    """Drive whose writes slowed down most, None where none did; a single drive in any case."""
+    """Drive whose writes slowed down most, None where none did; the run's only drive in any case."""
     if len(drives) == 1:
         return drives[0]
 
@@ -201,8 +201,8 @@ def rate_of(windows: Windows, name: str, zero_with: str = "") -> float | None:
 
 
 def _counted_seconds(windows: Windows, name: str) -> float:
-    """Seconds in which a counter was counted: for a counter of drives, without the windows that have no drive counters,
-    because these could not be read or were scraped less often."""
+    """Seconds that a counter covers. For a drive counter, windows without drive counters are left out: these could not
+    be read there, or are scraped less often."""
     drive = "device_" if name.startswith("device_") else f"{name.partition('.')[0]}."
     is_of_drive = name.startswith(drive)
     counted = [window for window in windows if not is_of_drive or f"{drive}write_operations" in window.counters]

@@ -13,7 +13,7 @@ from cliffwatch.base.units import format_size
 from cliffwatch.journal.conclusion import Conclusion
 
 TIMEOUT_SECONDS = 600.0
-#: On top of what a process needs to start: a report of 36 h with six latencies takes some hundreds of MiB.
+#: Memory limit on top of what a process needs to start: a report of 36 h with six latencies takes some hundreds of MiB.
 MEMORY_LIMIT_BYTES = 4 * 1024**3
 #: The process's exit status when the disk is full, and when it cannot be written for another reason.
 DISK_FULL, UNWRITABLE = 4, 5
@@ -23,7 +23,7 @@ DISK_FULL, UNWRITABLE = 4, 5
 class ReportOutcome:
     """Result of making a report: `conclusion`, None if none was reached; `failure`, why the files are absent, or empty.
 
-    `disk_full`: there was no room for the files, which may be temporary. `unwritable`: the disk cannot be written,
+    `disk_full`: there was no room for the files, perhaps only for now. `unwritable`: the disk cannot be written,
     because it is full, fails, or was made read-only.
     """
 

@@ -13,5 +13,6 @@ def provisional_directory(directory: Path) -> Path:
 
 
 def place_of_report(directory: Path, *, is_over: bool) -> Path:
-    """Directory of the run's current report: its journal, or the provisional one while the run is not over."""
+    """Directory of the run's current report: that of its journal once the run is over or has its final report, else
+    that of the provisional report."""
     return directory if is_over or (directory / files.REPORT_JSON).exists() else provisional_directory(directory)

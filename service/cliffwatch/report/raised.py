@@ -14,7 +14,7 @@ from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.findings import ReportedFinding, is_about
 
-#: Maximum number of findings in the event: more would describe the run's state. The report has all of them.
+#: Maximum number of findings in the event: where there are more, one says little. The report has all of them.
 RAISED_LIMIT = 50
 _KEYS = ("kind", "series", "onset")
 

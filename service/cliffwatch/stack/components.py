@@ -38,8 +38,8 @@ _CHECK_TIMEOUT_SECONDS = 60
 class Component:
     """A watcher. `programs` are possible names of its executable, of which the first that is found is used.
 
-    `arguments` follow the executable. `obstacle` returns why it cannot be started here, or None; `impact` is what is
-    missing without it.
+    `arguments` follow the executable. `obstacle` returns why the watcher cannot be started on this machine, or None;
+    `impact` is what is missing without the watcher.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Component:
     obstacle: Callable[["Component", Settings], str | None]
 
     def directory(self, settings: Settings) -> Path:
-        """Directory of its configuration, its data and its log."""
+        """Directory of the watcher's configuration, data and log."""
         return stack_directory(settings) / self.name
 
     def address(self, settings: Settings) -> str:
@@ -63,13 +63,13 @@ class Component:
         return f"http://{self.address(settings)}{self.ready_path}"
 
     def command(self, settings: Settings) -> list[str]:
-        """Executable and arguments; the executable must be there, which `obstacle` checks."""
+        """Executable and arguments to start the watcher; call this only if `obstacle` returned None."""
         program = self.program(settings)
         assert program is not None, f"{self.name} has an obstacle"
         return [program, *self.arguments(settings)]
 
     def program(self, settings: Settings) -> str | None:
-        """Path of its executable; None where it is not installed."""
+        """Path of the watcher's executable; None where it is not installed."""
         return next((found for name in self.programs if (found := shutil.which(_below(name, settings)))), None)
 
 
@@ -78,7 +78,7 @@ def stack_directory(settings: Settings) -> Path:
 
 
 def _below(program: str, settings: Settings) -> str:
-    """Path of a program: a name with a slash is a path in the state directory, where the program was built."""
+    """Name for `shutil.which`: with a slash, it is a path in the state directory, where programs are built."""
     return str(settings.state_directory / program) if "/" in program else program
 
 
@@ -89,7 +89,7 @@ def _not_installed(component: Component, settings: Settings) -> str | None:
 
 
 def _probe_cannot_run(component: Component, settings: Settings) -> str | None:
-    """Reason of exporters/ebpf/check why the block-layer probe cannot run; None if it can.
+    """Reason why the block-layer probe cannot run, as exporters/ebpf/check gives it; None if the probe can run.
 
     The probe needs root and a kernel with BTF type data, and it must have been built.
     """

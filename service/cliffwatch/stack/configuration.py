@@ -65,13 +65,12 @@ def prometheus_configuration(
 ) -> str:
     """Prometheus' configuration as YAML.
 
-    Addresses are `host:port`. `exporters` maps a job (`node`, `ebpf`, `drive`) to its address; a job without one is
-    left out, and does not count as down. `token_file` holds the token for the service's discovery. `host` is the label
-    `instance` of the exporters' series, and the label `host` of workers to which discovery gives none. Rules are
-    evaluated as often as targets are scraped; `alerts_seen_at` is the path of their directory for a Prometheus that
-    sees the machine's files elsewhere, as in a container. From `major_version` 3 on, a default format is set, since
-    Prometheus would refuse a target that does not name its format. Raises ValueError for a job that is not an
-    exporter's.
+    Addresses are `host:port`. `exporters` maps a job (`node`, `ebpf`, `drive`) to its address; a job without an address
+    is left out, and does not count as down. `token_file` holds the token for the service's discovery. `host` is the
+    value of the label `instance` of exporters, and of the label `host` of workers for which discovery has no host. The
+    evaluation interval of rules equals the scrape interval. `alerts_seen_at` is the path of `alerts_directory` as a
+    Prometheus in a container sees it. From `major_version` 3 on, a fallback scrape protocol is set, since Prometheus
+    would refuse a target that answers without a Content-Type. Raises ValueError for an unknown job in `exporters`.
     """
     exporters = exporters or {}
     if unknown := sorted(set(exporters) - set(EXPORTERS)):
@@ -102,7 +101,7 @@ def prometheus_configuration(
 def _job(
     job: dict[str, Any], addresses: Mapping[str, str], service_address: str, token_file: Path, host: str
 ) -> dict[str, Any] | None:
-    """The scrape job with its targets; None when it has no targets."""
+    """The scrape job with its targets, or its service discovery, filled in; None when it has no address."""
     name = job["job_name"]
     if path := DISCOVERY_PATHS.get(name):
         (discovery,) = job["http_sd_configs"]

@@ -26,7 +26,8 @@ from cliffwatch.store.database import Database, open_database
 from cliffwatch.store.models import TokenRow
 from cliffwatch.store.tokens import create_token, find_token
 
-#: Short-lived runs are judged by rates over a few seconds; runs themselves are scraped as often as their windows need.
+#: Scrape interval of the service and the watchers, since short runs are judged by rates over a few seconds. Workers of
+#: runs are scraped as often as their windows need.
 SCRAPE_INTERVAL_SECONDS = 5.0
 TOKEN_FILE = "token"
 #: Scope of each watcher's API token.
@@ -36,9 +37,9 @@ SCOPES = {PROMETHEUS: Scope.READ, ALERTMANAGER: Scope.OPERATE}
 def start_stack(
     settings: Settings, clock: Clock, *, alerts_directory: Path = ALERTS_DIRECTORY
 ) -> list[processes.Outcome]:
-    """Start the watchers that do not run yet; returns the outcome of each. Never raises for a watcher.
+    """Start the watchers that do not run yet; returns the outcome of each, also of those that could not be started.
 
-    The service must be up: its database has the tokens.
+    Call this when the service is up: the watchers' tokens are made in its database.
     """
     with processes.alone(settings):
         make_tokens(settings, clock)
@@ -96,7 +97,7 @@ def stop_stack(settings: Settings, clock: Clock) -> list[str]:
 
 
 def _major_version(component: Component, settings: Settings) -> int:
-    """Major version of the installed program; 2 where it prints none."""
+    """Major version of the watcher's installed program; 2 where it prints none, or is not installed."""
     program = component.program(settings)
     if program is None:
         return 2
@@ -113,7 +114,7 @@ def token_path(settings: Settings, component: Component) -> Path:
 
 
 def make_tokens(settings: Settings, clock: Clock) -> None:
-    """Ensure that each watcher has a valid token; where it was lost, the watcher's earlier tokens are revoked."""
+    """Ensure that each watcher has a valid token; a watcher that gets a new one has its earlier tokens revoked."""
     database = open_database(settings.database_url)
     try:
         for component, scope in SCOPES.items():

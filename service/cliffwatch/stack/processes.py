@@ -55,8 +55,8 @@ class Outcome:
 class Watcher:
     """Watcher as recorded in its `watcher.json`.
 
-    `process` is None where it could not be started: `without` is the reason then, and `is_possible` is False where this
-    machine has no program, kernel or drive for it.
+    `process` is None where the watcher could not be started: `without` is the reason then, and `is_possible` is False
+    where this machine has no program, kernel or drive for it.
     """
 
     name: str
@@ -121,8 +121,8 @@ def _ends(process: ProcessIdentity, clock: Clock, patience_seconds: float) -> bo
 
 
 def stop(settings: Settings, clock: Clock, grace_seconds: float = STOP_GRACE_SECONDS) -> list[str]:
-    """Stop the watchers that run, the last one first, and remove all their records; returns the names of those that
-    ran."""
+    """Stop the running watchers in reverse order of their start, and remove every `watcher.json`; returns the names
+    of the watchers that ran."""
     there = [watcher for watcher in watchers(settings).values() if watcher.process and watcher.process.is_alive()]
     for watcher in reversed(there):
         assert watcher.process is not None, "only those that run are there"

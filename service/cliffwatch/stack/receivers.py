@@ -17,7 +17,7 @@ _MATCHERS: dict[Occasion, tuple[str, ...]] = {
     Occasion.FINISHED: (f'alertname="{RUN_FINISHED}"',),
     Occasion.INVALID: (f'alertname="{RUN_FINISHED}"', 'verdict=~"invalid|failed"'),
 }
-#: Wider occasion that includes each of these: a channel with both would be notified twice.
+#: Occasion → wider occasion that includes it: a channel with both is notified only by the wider one.
 _INCLUDED = {Occasion.CLIFF: Occasion.DEGRADATION, Occasion.INVALID: Occasion.FINISHED}
 #: Occasions that are over at once, so that their end is not worth a notification.
 _ENDS = frozenset({Occasion.FINISHED, Occasion.INVALID})
@@ -29,7 +29,7 @@ _SAID = '{{ range .Alerts }}{{ .Annotations.description }}{{ "\\n" }}{{ end }}'
 
 
 def routes_of(channels: Mapping[Channel, str]) -> list[dict[str, Any]]:
-    """Routes of channels, to put before all other routes; after a match the later routes are tried too."""
+    """Alertmanager routes of channels, to be put before all others; each has `continue`, so later ones match too."""
     routes = []
     for channel in channels:
         for occasion in channel.occasions:

@@ -35,7 +35,7 @@ _CAPABILITIES = (
     "CAP_SYS_RAWIO",
     "CAP_SYS_RESOURCE",
 )
-#: Targets may be anywhere but on the system itself, so only the system is read-only.
+#: Only /usr, /boot and /etc are read-only (ProtectSystem=full): a run's target may be anywhere else.
 _TEMPLATE = Template(
     """\
 # Made by `cliffwatch install-units`. Settings go into $environment_file, as CLIFFWATCH_NAME=value.
@@ -78,7 +78,7 @@ WantedBy=multi-user.target
 
 
 def unit(program: Path, user: str | None) -> str:
-    """Text of the unit. With `user`, it needs no capability, and opens the drives that the group `disk` may open."""
+    """Text of the unit. With `user`, the service runs as that user, in the group `disk` and without capabilities."""
     identity = (
         f"CapabilityBoundingSet={' '.join(_CAPABILITIES)}"
         if user is None
@@ -107,7 +107,7 @@ def scope_for(run_id: str, attempt: str) -> list[str]:
 
 @cache
 def _makes_scopes() -> bool:
-    """Check once whether scopes can be made: a worker whose scope is refused would not start at all."""
+    """Whether systemd grants scopes, tried once per process: a worker whose scope is refused would not start."""
     # INVOCATION_ID: systemd sets it for what it starts, systemd.exec(5).
     if "INVOCATION_ID" not in os.environ or not _BOOTED.is_dir() or shutil.which("systemd-run") is None:
         return False

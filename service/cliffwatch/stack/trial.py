@@ -67,9 +67,9 @@ def _delivered(client: httpx.Client, channel: Channel) -> float:
 
 
 def _reason_in(log: Path, from_bytes: int, channel: Channel) -> str | None:
-    """Reason of a failed attempt for the channel, from the log after `from_bytes`; None where none failed.
+    """Reason why a notification to the channel failed, from Alertmanager's log after `from_bytes`; None if none failed.
 
-    The address is left out, since it is a secret.
+    Addresses in the reason are replaced, since they are secret.
     """
     try:
         with log.open("rb") as file:

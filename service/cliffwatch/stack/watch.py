@@ -136,7 +136,7 @@ class Watch:
         return fault if before or seen.faults >= FAULTS_IN_A_ROW else ""
 
     def _refusals(self) -> dict[str, str]:
-        """Prometheus' scrape errors of exporters by name, without errors of connecting.
+        """Prometheus' scrape errors by exporter, except connection errors: exporters that answer, but not acceptably.
 
         Empty where Prometheus does not answer.
         """
@@ -166,7 +166,7 @@ class Watch:
         return f"it has stored no sample for {age_seconds:.0f} s" if age_seconds > self._stale_seconds else ""
 
     def _silence(self) -> str:
-        """Fault where Prometheus and Alertmanager are up but no alert of theirs arrives; empty otherwise."""
+        """Fault if Prometheus and Alertmanager are up, but no watchdog alert arrives; empty otherwise."""
         since = [self._seen[name].since for name in (PROMETHEUS.name, ALERTMANAGER.name)]
         if None in since:
             return ""
@@ -222,7 +222,7 @@ def record_changes(directory: Path, present: Mapping[str, str], at: float) -> li
 
 
 def believed_up(events: list[Event]) -> dict[str, bool] | None:
-    """Whether each watcher is up according to a journal, by name; None when it records no watchers."""
+    """Whether each watcher is up according to a journal's events, by name; None when they record no watchers."""
     believed: dict[str, bool] | None = None
     for event in events:
         if event.type is not EventType.NOTE:

@@ -101,7 +101,7 @@ def open_database(url: str, *, limits_answers: bool = True) -> Database:
 
 
 def take_turns(session: Session, subject: str) -> None:
-    """Lock a subject until this transaction ends: other transactions with the same subject wait for it here.
+    """Lock `subject`, such as `workload quick-soak`, until this transaction ends: others with the same subject wait.
 
     Needed on PostgreSQL only: SQLite's writers exclude each other anyway.
     """
@@ -154,7 +154,7 @@ def read_each_table(session: Session) -> None:
 
 
 def why_unusable(error: Exception) -> str:
-    """Message of the database, in one line."""
+    """The database's own message in an exception, on one line."""
     return " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
 
 

@@ -27,15 +27,15 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from cliffwatch.base.finite_json import finite, lenient_json
 
-#: Path for a malformed one, which does not exist, and the maximum length of a path (PATH_MAX of linux/limits.h).
+#: Path that is read in place of a malformed one, and does not exist; maximum length of a path (PATH_MAX).
 _NOWHERE, _PATH_BYTES = "/nonexistent", 4095
 
 
 class Json(TypeDecorator[Any]):
-    """Column type of a JSON array or object (`kind`), stored as text. Values are replaced, never changed in place.
+    """Column type of a JSON array or object (`kind`), stored as text. Assign a new value: changes in place are lost.
 
-    Text that is no such value, which only damage explains, is read as None, or as an empty value if the column must
-    have one (`has`), so that the other rows can still be read.
+    Damaged text, which holds no such value, is read as None, or as an empty array or object with `has`, so that the
+    other rows can still be read.
     """
 
     impl = Text
@@ -60,7 +60,7 @@ class Json(TypeDecorator[Any]):
 
 
 class _Sound(TypeDecorator[Any]):
-    """Column type that reads a value of another type, which only damage explains, as `instead`.
+    """Column type that reads a value of the wrong type, as of a damaged row, as `instead`.
 
     SQLite stores a value of any type in a column, and one damaged row must not keep the others from being read.
     """
@@ -150,7 +150,7 @@ class WorkloadRow(BaseRow):
     name: Mapped[_Words]
     version: Mapped[_Count]
     document: Mapped[_Object]
-    #: SHA-256 of the normalised document, by which a submitted document is found to be a new version.
+    #: SHA-256 of the normalised document; a submitted document with another digest becomes a new version.
     digest: Mapped[str]
     created_at: Mapped[_Number]
 

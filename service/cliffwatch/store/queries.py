@@ -1,4 +1,4 @@
-"""Paged queries of the tables. A page begins after the sort key of the previous page's last item."""
+"""Queries of the tables, some of them by page. `after` is the sort key of the previous page's last item."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ def first_findings(session: Session, run_ids: Sequence[str], names: Sequence[str
 
 
 def workloads_page(session: Session, limit: int, after: Key | None = None) -> list[WorkloadRow]:
-    """The newest version of each workload, by name."""
+    """Page of workloads in order of their names, each in its newest version."""
     other = aliased(WorkloadRow)
     newest = select(func.max(other.version)).where(other.name == WorkloadRow.name).scalar_subquery()
     query = select(WorkloadRow).where(WorkloadRow.version == newest)
@@ -110,18 +110,18 @@ def workloads_page(session: Session, limit: int, after: Key | None = None) -> li
 
 
 def schedules_page(session: Session, limit: int, after: Key | None = None) -> list[ScheduleRow]:
-    """Page of schedules, by name."""
+    """Page of schedules in order of their names."""
     return _page(session, select(ScheduleRow), [ScheduleRow.name], limit, after)
 
 
 def firings_page(session: Session, schedule_id: str, limit: int, after: Key | None = None) -> list[FiringRow]:
-    """Page of firings, newest first, by (due_at, id)."""
+    """Page of a schedule's firings (outcomes of its fire times), newest first, by (due_at, id)."""
     query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
     return _page(session, query, [FiringRow.due_at, FiringRow.id], limit, after, newest_first=True)
 
 
 def last_firing(session: Session, schedule_id: str, outcome: str | None = None) -> FiringRow | None:
-    """Newest firing of a schedule, or its newest one with that outcome; None where there is none."""
+    """Newest firing of a schedule, with `outcome` the newest of that outcome; None where there is none."""
     query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
     if outcome is not None:
         query = query.where(FiringRow.outcome == outcome)
@@ -129,13 +129,13 @@ def last_firing(session: Session, schedule_id: str, outcome: str | None = None) 
 
 
 def count_schedules(session: Session) -> dict[bool, int]:
-    """Number of schedules by whether they are enabled."""
+    """Number of enabled schedules (key True) and of disabled ones (key False), also if zero."""
     rows = session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled))
     return {True: 0, False: 0} | {enabled: count for enabled, count in rows}  # noqa: C416  a row is no tuple
 
 
 def count_firings(session: Session) -> dict[str, int]:
-    """Number of firings by outcome, without outcomes that have none."""
+    """Number of fire times in schedule_firings by outcome: `queued`, `missed`, `failed`; a count of 0 is left out."""
     rows = session.execute(select(FiringRow.outcome, func.count()).group_by(FiringRow.outcome))
     return {outcome: count for outcome, count in rows}  # noqa: C416  as above
 

@@ -9,7 +9,7 @@ from sqlalchemy import Dialect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-#: Device and inode.
+#: Identity of a file: its device and inode.
 Identity = tuple[int, int]
 LogIdentities = tuple[Identity | None, Identity | None]
 
@@ -17,8 +17,8 @@ LogIdentities = tuple[Identity | None, Identity | None]
 class SqliteFile:
     """A SQLite file that is created only once: if it is gone later, an empty one must not take its place unnoticed.
 
-    After `require_this`, no other file is opened and no other write-ahead log is created: writes would be lost with the
-    file that has the name by then.
+    After `require_this`, a file that took its place is not opened, nor is another write-ahead log created: what is
+    written to either would be lost.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,11 +28,11 @@ class SqliteFile:
         self._log_identities: LogIdentities | None = None
 
     def require_this(self) -> None:
-        """Accept from now on only the file that has the name now, with its write-ahead log."""
+        """From now on accept only the file that is at `path` now, with its current write-ahead log."""
         self._identity, self._log_identities = identity_of(self.path), log_identities_of(self.path)
 
     def fault(self) -> str | None:
-        """Why nothing may be written, and what to do; None where the file and its log are the required ones."""
+        """Why nothing may be written, and what to do; None where the file and its log are those of `require_this`."""
         if self._identity is None:
             return None
         present = identity_of(self.path)
@@ -51,7 +51,7 @@ class SqliteFile:
             raise OperationalError(None, None, sqlite3.OperationalError(fault))
 
     def is_other_with_this_log(self) -> bool:
-        """Whether another file has the name, beside the write-ahead log of the required file."""
+        """Whether the file at `path` was replaced by another, but the write-ahead log beside it was not."""
         is_other = identity_of(self.path) not in (None, self._identity)
         return is_other and log_identities_of(self.path) == self._log_identities
 

@@ -20,7 +20,7 @@ def digest_of(workload: Workload) -> str:
 
 
 def find_workload(session: Session, name: str, version: int | None = None) -> WorkloadRow | None:
-    """A version of a workload, by default the newest."""
+    """A version of a workload, by default the newest; None where there is none."""
     query = select(WorkloadRow).where(WorkloadRow.name == name)
     if version is not None:
         query = query.where(WorkloadRow.version == version)
@@ -43,7 +43,7 @@ def require_workload(session: Session, name: str, version: int | None = None) ->
 
 
 def put_workload(session: Session, workload: Workload, now: float) -> tuple[WorkloadRow, bool]:
-    """Store a workload as the newest version of its name; returns its row, and False if it is the newest already."""
+    """Store a workload as a new version of its name; returns its row, and False if it equals the newest version."""
     take_turns(session, f"workload {workload.name}")
     newest = find_workload(session, workload.name)
     if newest is not None and newest.digest == digest_of(workload):

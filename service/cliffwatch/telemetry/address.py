@@ -1,4 +1,4 @@
-"""Address and credentials of the Prometheus to query: that of the watchers, or one of your own by name.
+"""Address and credentials of the Prometheus to query: the service's (by default its watchers'), or yours by name.
 
 Your own servers are in a YAML file that CLIFFWATCH_PROMETHEUS_SERVERS points to, by the names that requests use:
 

@@ -13,7 +13,7 @@ from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
 
 class SeriesSubject(StrEnum):
-    """Subject of a series; a series whose subject the run does not have is not queried."""
+    """What a series is about, such as drives; the series is not queried for a run without any."""
 
     RUN = "run"
     DEVICES = "devices"
@@ -23,8 +23,8 @@ class SeriesSubject(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CollectedSeries:
-    """A series to collect. In its PromQL `expression`, `$run`, `$devices` and `$mount_points` are quoted matchers, and
-    `$range` is one step."""
+    """A series to collect. In its PromQL `expression`, `$run`, `$devices` and `$mount_points` stand for quoted label
+    values or patterns, and `$range` for one step."""
 
     name: str
     subject: SeriesSubject
@@ -183,5 +183,5 @@ class SeriesScope:
 
 
 def _any_of(names: Sequence[str]) -> str:
-    """A PromQL string of a pattern that matches just these names."""
+    """Quoted PromQL string with a regular expression that matches just these names."""
     return json.dumps("|".join(re.escape(name) for name in names), ensure_ascii=False)

@@ -87,7 +87,8 @@ def collect_telemetry(
 ) -> Result:
     """Collect the missing telemetry of the run in `directory` up to `until` (since the epoch), for at most `seconds`.
 
-    `named` returns the server, by name, that has the drives' series, where that is not `server`; it may raise Problem.
+    `named(name)` returns the address of a server by its name, for drives whose series `server` does not have; it may
+    raise Problem.
 
     An interval that could not be collected is a gap in the index, and is requested again the next time. Raises OSError
     when the journal's disk cannot be read or written, and Problem when order.json is damaged.
@@ -173,8 +174,8 @@ class _Attempt:
             taken.append(part)
 
     def _range(self, prometheus: Prometheus) -> int:
-        """Milliseconds of a query's range, such that each sample is in one step: before Prometheus 3, a range includes
-        both of its ends, since then one."""
+        """Range of a query in milliseconds, such that each sample is in one step: before Prometheus 3, a range includes
+        both of its ends; since then, its start is excluded."""
         step = self._request.grid.step_milliseconds
         return step - 1 if prometheus.major_version() < 3 else step
 
@@ -186,7 +187,7 @@ class _Attempt:
         return prometheus.query_range(query, first, last, grid.step_milliseconds)
 
     def _known_parts(self) -> list[Part]:
-        """Parts from the index, or from their own metadata where it lacks them; those of another grid are ignored."""
+        """Parts from the index, or, if not listed there, from their own metadata; parts of another grid are ignored."""
         try:
             index = Index.read(self._directory)
         except UnreadablePart:

@@ -41,7 +41,7 @@ def kernel_name(labels: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DriveSource:
-    """Prometheus that has the drives' series, None where telemetry is off; `name_of` names a drive by their labels."""
+    """Prometheus that has the drives' series, None where telemetry is off; `name_of(labels)` is a drive's name."""
 
     server: PrometheusAddress | None
     name_of: Callable[[Mapping[str, str]], str] = kernel_name

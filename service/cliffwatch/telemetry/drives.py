@@ -40,7 +40,7 @@ _NEWER = frozenset(name for name in _COUNTERS if "discard" in name or "flush" in
 #: Maximum number of drives: each has counters of its own in every window.
 DRIVES_LIMIT = 64
 _PATIENCE_SECONDS = 5.0
-#: Range over which the scrape interval is measured, and the number of scrapes that it has to exceed.
+#: Range over which the scrape interval is measured, and the number of scrapes in it that are too few for that.
 _RECENT, _FEW_SCRAPES = "5m", 2
 #: Factor by which scrapes may be farther apart than windows, since single scrapes come late.
 _SCRAPE_TOLERANCE = 1.2
@@ -51,8 +51,8 @@ _NAMED_AT_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class RemoteDrive:
-    """A drive of another host. `number` replaces major:minor in the names of its counters; no drive of this kernel has
-    its major, 0. Texts are empty where Prometheus does not have them."""
+    """A drive of another host. `number` replaces major:minor in its counters' names; its major, 0, is of no drive of
+    this machine. Texts are empty where Prometheus does not have them."""
 
     name: str
     number: str
@@ -82,13 +82,13 @@ class FoundDrives:
         )
 
     def clock_trouble(self, window_seconds: float) -> str | None:
-        """Sentence that the clocks differ by more than a tenth of a window and the tolerance; None otherwise."""
+        """Sentence that the clocks differ by more than both the tolerance and a tenth of a window; else None."""
         return clock_trouble(self.clock_ahead_seconds, window_seconds, "the Prometheus that knows the drives")
 
 
 def clock_trouble(ahead_seconds: float, window_seconds: float, whose: str) -> str | None:
-    """Sentence that a clock differs from this machine's by more than a tenth of a window and the tolerance; None
-    otherwise."""
+    """Sentence that a clock differs from this machine's by more than both the tolerance and a tenth of a window; else
+    None."""
     if abs(ahead_seconds) <= max(CLOCK_TOLERANCE_SECONDS, window_seconds / 10):
         return None
     where = "ahead of" if ahead_seconds > 0 else "behind"

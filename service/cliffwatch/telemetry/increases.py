@@ -37,7 +37,7 @@ def increase(samples: Samples, starts: Floats, ends: Floats, longest_seconds: fl
 def sum_of_increases(
     found: Sequence[Samples], starts: Floats, ends: Floats, longest_seconds: float
 ) -> tuple[Floats, Floats]:
-    """Sum of the increases of several counters, and the most seconds that one covers; NaN where any is unknown."""
+    """Sum of the increases of several counters, and the most seconds that any one covers; NaN where one is unknown."""
     if not found:
         unknown = np.full(len(starts), np.nan)
         return unknown, unknown

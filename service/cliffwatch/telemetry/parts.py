@@ -77,7 +77,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """File of `telemetry/`: `rows` samples of one interval."""
+    """Parquet file of `telemetry/` with `rows` samples of one interval."""
 
     file: str
     points: Points

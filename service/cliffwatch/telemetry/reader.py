@@ -131,7 +131,7 @@ def _collected(table: pa.Table, names: Collection[str] | None) -> list[tuple[tup
 
 
 def _samples(labels: str, chunks: list[tuple[Floats, Floats]]) -> Samples:
-    """Samples in order of time, each moment once: a gap may have been filled later."""
+    """Samples in order of time, without duplicates: a gap may have been filled by a later part."""
     times = np.concatenate([chunk[0] for chunk in chunks])
     values = np.concatenate([chunk[1] for chunk in chunks])
     times, first = np.unique(times, return_index=True)

@@ -1,4 +1,4 @@
-"""Firing alerts for the list of runs: those of each live run, and those of no run.
+"""Firing alerts for the list of runs: those of each live run, and those that name no run.
 
 The alerts of a run are in its journal, which is followed: each line is read once. An alert that names no run is in the
 journals of all live runs, so that it is known after a restart too; without a live run, it is known only from its

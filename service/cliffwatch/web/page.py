@@ -56,7 +56,7 @@ def go_to(path: str) -> RedirectResponse:
 
 
 class PageRoute(APIRoute):
-    """A route that answers problems with a page: the login without a login, else an error page with what to do."""
+    """A route that answers problems with a page: the login for a user not logged in, else an error with what to do."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -105,7 +105,7 @@ def _page_before(request: Request) -> str | None:
 
 
 def _to_login(request: Request) -> Response:
-    """Redirect to the login, and then back; for a script's request for a fragment, the whole page is redirected."""
+    """Redirect to the login, which leads back; if a script requested a fragment, its whole page is redirected."""
     wanted = request.url.path if request.method == "GET" else "/runs"
     if request.url.query and request.method == "GET":
         wanted += f"?{request.url.query}"

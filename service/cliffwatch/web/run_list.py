@@ -57,7 +57,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class SmallCurve:
-    """Polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, interrupted where nothing was measured, with a text.
+    """Polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, interrupted where nothing was measured; `words` sums them up.
 
     `stalls` are the bands in which the run was measured and nothing was completed.
     """
@@ -84,7 +84,7 @@ class ListedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """Rows, and the scale that their curves share, None without a value. `alerts` fire and name no run."""
+    """Rows, the common scale of their curves (None without any value), and the firing `alerts` that name no run."""
 
     runs: tuple[ListedRun, ...]
     scale: Scale | None

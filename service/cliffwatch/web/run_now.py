@@ -77,7 +77,7 @@ def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
 
 
 def time_left(run: RunSummary) -> str | None:
-    """Time until the end of load, rounded to add up with the elapsed seconds; None where no load is running."""
+    """Time left of the load; rounded, left and elapsed time add up to the planned time. None where no load runs."""
     if run.state in (RunState.REPORTING, RunState.FINISHED) or run.elapsed_seconds is None:
         return None
     return elapsed(max(0, round(run.planned_seconds) - round(run.elapsed_seconds)))

@@ -178,7 +178,7 @@ def mark(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
 
 
 def _meant(run: Run) -> str:
-    """State whose meaning the page shows, or the cool-down phase, in which a running run makes no load."""
+    """Name of what the page explains: the run's state, or the cool-down, in which a running run makes no load."""
     is_cooling = run.state is RunState.RUNNING and run.phase == Phase.COOL_DOWN
     return Phase.COOL_DOWN.value if is_cooling else run.state.value
 

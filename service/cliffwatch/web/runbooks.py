@@ -21,7 +21,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _DIRECTORY = ALERTS_DIRECTORY / "runbooks"
 #: Placeholders of commands, by the label of the alert that replaces each.
 PLACEHOLDERS = {"run_id": "RUN", "operation": "OPERATION", "device": "DEVICE", "mountpoint": "MOUNTPOINT"}
-#: What is filled in stands in commands of a shell and in strings of PromQL: a value that could end either is left out.
+#: Values that are filled in: none that could end a string of PromQL or a word of a shell command.
 _PLAIN = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._:/@+-]{0,199}")
 
 
@@ -55,7 +55,7 @@ def show_runbook(
 
 
 def runbook_link(alert: str, labels: Mapping[str, object]) -> str | None:
-    """Path of an alert's runbook, with its labels; None for an alert of another's, which has none."""
+    """Path of an alert's runbook, with the alert's labels as query; None for an alert that has no runbook here."""
     if alert not in runbooks():
         return None
     query = urlencode(plain_labels(labels))
@@ -63,7 +63,7 @@ def runbook_link(alert: str, labels: Mapping[str, object]) -> str | None:
 
 
 def plain_labels(labels: Mapping[str, object]) -> dict[str, str]:
-    """The labels that replace placeholders, without values that a command could not hold as they are."""
+    """The labels that replace placeholders, without those whose values would have to be quoted in a command."""
     found = {name: str(labels[name]) for name in PLACEHOLDERS if name in labels}
     return {name: value for name, value in found.items() if _PLAIN.fullmatch(value)}
 
@@ -85,7 +85,7 @@ def filled(command: str, values: Mapping[str, str]) -> str:
 
 
 def _values(settings: Settings, labels: Mapping[str, str]) -> dict[str, str]:
-    """Values by placeholder."""
+    """What replaces each placeholder, from the settings and the alert's labels."""
     values = {PLACEHOLDERS[name]: value for name, value in labels.items()}
     if run := values.get("RUN"):
         values["RUN_DIRECTORY"] = str(settings.runs_directory / run)
@@ -96,7 +96,7 @@ def _values(settings: Settings, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _meaning(text: str) -> str:
-    """The first sentence of a runbook's section Meaning, without its marks."""
+    """The first sentence of a runbook's section Meaning, on one line."""
     _, _, meaning = text.partition("## Meaning\n")
     paragraph = " ".join(meaning.strip().split("\n\n")[0].split())
     return paragraph.split(". ")[0].rstrip(".") + "."

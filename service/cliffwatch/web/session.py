@@ -25,7 +25,7 @@ _FIELD_LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Logged-in user of the pages. `form_word` goes into this visitor's forms."""
+    """Logged-in user of the pages. `form_word` is the CSRF token of this visitor's forms."""
 
     caller: Caller
     form_word: str
@@ -78,7 +78,7 @@ Form = Annotated[dict[str, str], Depends(form_of)]
 
 
 def _operator(request: Request, visitor: AnyVisitor, form: Form) -> Visitor:
-    """Visitor who may change something, by a form of this page. Raises Problem(forbidden) for others."""
+    """Visitor of scope operate, who sent a form of this page. Raises Problem(forbidden) otherwise."""
     if not is_from_here(request) or not hmac.compare_digest(
         form.get(FORM_WORD, "").encode(), visitor.form_word.encode()
     ):
@@ -93,7 +93,7 @@ Operating = Annotated[Visitor, Depends(_operator)]
 
 
 def is_from_here(request: Request) -> bool:
-    """Whether a request is from a page of this origin, by Sec-Fetch-Site or Origin; true without both: no browser."""
+    """Whether a request is from a page of this origin, by Sec-Fetch-Site, else Origin; true if neither: no browser."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"

@@ -92,7 +92,7 @@ def _to_run(request: Request, run_id: str) -> Response:
 
 
 def target_of(kind: str, form: dict[str, str]) -> dict[str, Any]:
-    """Target for the API, from a form's `target` field; only its kind where that is unknown."""
+    """Target for the API, from a form's `target` field; of an unknown kind, only `kind`."""
     if kind not in TARGET_KINDS:
         return {"kind": kind}
     place = form.get("target", "").strip()

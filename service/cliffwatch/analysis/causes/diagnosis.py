@@ -85,7 +85,7 @@ def _weigh(row: CauseRow, measures: Measures, layer: Layer | None) -> Suspect:
 
 
 def _with_confidence(suspect: Suspect, total: float) -> Suspect:
-    """Suspect with its confidence: its share of all supporting evidence, halved where no evidence shows it."""
+    """Suspect with its confidence: its score / the total score, halved if no evidence `shows` its cause."""
     share = max(0.0, suspect.score) / (total if suspect.is_shown else 2 * (total + max(0.0, suspect.score)))
     return Suspect(
         suspect.cause,

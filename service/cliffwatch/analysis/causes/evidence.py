@@ -158,7 +158,7 @@ def retention(measures: Measures) -> Iterator[Evidence]:
 
 
 def _absorbed(measures: Measures) -> Change:
-    """Share of the bytes written by the engine that did not reach the drive in the same span."""
+    """Share of the engine's written bytes that did not reach the drive in the same span, before and after the onset."""
 
     def share(engine: float | None, device: float | None) -> float | None:
         return None if not engine or device is None else max(0.0, 1.0 - device / engine)
@@ -235,7 +235,7 @@ def network(measures: Measures) -> Iterator[Evidence]:
 
 
 def _over_its_limit(measures: Measures) -> bool:
-    """Whether a cloud volume exceeded its limit for much more of the time than before."""
+    """Whether a cloud volume exceeded its limit for much more of the time than before the onset."""
     return measures.limit_exceeded_ratio.rose(LOAD_ROSE, by=LIMIT_EXCEEDED)
 
 
@@ -280,8 +280,8 @@ def cpu_steal(measures: Measures) -> Iterator[Evidence]:
 
 
 def _share_of_others(measures: Measures) -> tuple[str, Change, float] | None:
-    """Other processes' share of the drive's bytes or of its requests after the onset, whichever is larger: in words, as
-    a change, as a ratio; None where neither is known."""
+    """Other processes' use of the drive, by bytes or by requests, whichever is the larger share: the change of their
+    rate in words, that change, and their share after the onset. None where neither is known."""
     kinds: tuple[tuple[Change, tuple[Change, ...], Callable[[float], str]], ...] = (
         (
             measures.other_bytes_per_second,
@@ -330,7 +330,7 @@ def heavier_load(measures: Measures) -> Iterator[Evidence]:
 
 
 def _near(measures: Measures, names: tuple[str, ...]) -> list[NearbyEvent]:
-    """Event of these names nearest to the onset, from shortly before to shortly after it: a list of one or none."""
+    """List of the one event, with a name in `names`, that is nearest to the onset; empty if none is close to it."""
     found = [
         nearby
         for nearby in measures.nearby_events

@@ -34,10 +34,10 @@ class Cause(StrEnum):
 @dataclass(frozen=True, slots=True)
 class CauseRow:
     """Row of the table of causes. `title` is the cause's name in a sentence, `remedy` a test that distinguishes the
-    cause from others, or ends it.
+    cause from others, or removes the cause.
 
-    `needs` names what has to be measured to show the cause, `watched_by` the fields of `Measures` that hold it.
-    `layers` are those that the cause slows down first: where another layer slowed down first, it is not the cause.
+    `needs` describes the measurements that show the cause, `watched_by` names their fields in `Measures`. `layers` are
+    those that the cause slows down first: where another layer slowed down first, the cause is ruled out.
     """
 
     cause: Cause

@@ -166,7 +166,8 @@ def _changes(view: _View) -> list[Finding]:
 
 
 def _is_further(client: Array, edge: segments.Edge, since: int, following: int) -> bool:
-    """Whether a run that changed at the block `since` has changed once more, compared with its noise since then."""
+    """Whether an edge is a further change, in a run that changed at the block `since`: not soon after that, large, and
+    significant by the noise since then."""
     if edge.height < log_ratio(FURTHER_RATIO) or edge.block - since < RETURNS_BLOCKS:
         return False
     before, after = client[since : edge.block], client[edge.block : following][: segments.AFTER_BLOCKS]
@@ -187,7 +188,8 @@ def _is_gradual(client: Array, edge: segments.Edge) -> bool:
 
 
 def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:
-    """Finding of an edge with enough size, significance and device evidence, and without more load; else None."""
+    """Finding of an edge; None if it is too small, too brief or too insignificant (with the devices' evidence), or if
+    more load explains it."""
     lasts = following - edge.block
     lowest = segments.lowest_level(view.client, edge.block, HOUR_BLOCKS, view.skip)
     if not segments.is_effect(edge, lowest):
@@ -229,7 +231,8 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
 
 
 def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
-    """Whether a change that no device shows is large enough for a finding, with or without a measured device."""
+    """Whether a change that no device shows is clear enough for a finding; the thresholds are higher where a device was
+    measured."""
     if not view.devices:
         return edge.significance >= SEGMENT_ALONE_SIGNIFICANCE and edge.height >= log_ratio(STEP_ALONE_RATIO)
     is_large = edge.height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)
@@ -260,7 +263,8 @@ def _onset_window(view: _View, edge: int) -> int:
 
 
 def _baseline(view: _View, until: int) -> float:
-    """Baseline: the declared one's median, else the mean of the three lowest hours before `until`, as online."""
+    """Baseline (a logarithm): the median of the declared baseline phase, else, as online, the mean of the three lowest
+    hours before `until`."""
     if view.whole.baseline_end and view.skip >= EDGE_BLOCKS_BEFORE:
         return float(np.median(view.client[: view.skip]))
     return segments.lowest_level(
@@ -336,7 +340,7 @@ def _rise(coarse: Array, ramp: ramps.Ramp) -> float:
 
 
 def _times_without(changes: Sequence[Finding]) -> list[tuple[float, float]]:
-    """Spans of the run's cliffs, from onset to end (infinite if none): spikes are not reported within them."""
+    """Spans in which spikes are not reported: those of the run's cliffs, from onset to end (infinite if none)."""
     return [
         (finding.onset, math.inf if finding.until is None else finding.until)
         for finding in changes

@@ -27,7 +27,7 @@ _SIGMA_LEAST = 0.01
 
 
 def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
-    """Evidence of each window that it belongs to `after` rather than to `before`, in nats.
+    """Evidence of each window that it belongs to the level `after` rather than to the level `before`, in nats.
 
     0 where nothing was measured, and where the window was far above both levels, as in an excursion.
     """
@@ -45,9 +45,8 @@ def gathered(evidence: Array) -> Array:
 def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int, sides: int) -> int:
     """Index of the window at which the change near window `near` began, searched within `reach` windows.
 
-    `others` are further channels, each with whether it is a device's. Levels are those of the windows before and after,
-    up to `sides` windows beyond those searched, and without the windows close to `near`, so that the change itself is
-    in neither.
+    `others` are further channels, each with whether it is a device's. The levels before and after the change are
+    measured up to `sides` windows beyond the searched ones, but not close to `near`, where the change itself is.
     """
     first, last = max(0, near - reach), min(len(client), near + reach)
     clients, devices = np.zeros(last - first), np.zeros(last - first)

@@ -13,8 +13,8 @@ _MORE_LEAST, _STARTS, _EDGE_LEAST = 4, 48, 3
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """Ramp: a rise from `start` to `end`, indices of the fitted column, that is level, or on the trend, before and
-    after.
+    """Ramp: a rise from index `start` to index `end` of the fitted column, which is level, or on the trend, before and
+    after it.
 
     `explained` is the share of the sum of squares around the mean (or the trend) that the ramp explains,
     `explained_by_step` the share that the best step explains.
@@ -33,7 +33,7 @@ class Ramp:
 def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | None:
     """Fit the best ramp of at least `shortest` entries; None for a column that is too short or constant.
 
-    `with_trend`: on top of a straight line, such as that of a run which improves all along.
+    `with_trend`: fit it on top of a straight line, such as that of a run which improves all along.
     """
     count = len(column)
     if count < shortest + _MORE_LEAST:

@@ -30,7 +30,7 @@ _NEAR_BLOCKS = 5
 
 
 def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple[float, float]]) -> list[Finding]:
-    """Trains of spikes of one series that begin after the window `skip`, not within the spans `without`."""
+    """Trains of spikes of the series `name` that begin from window `skip` on, and outside the spans `without`."""
     deviations = _deviations(whole, name)
     sigma = _sigma(deviations)
     raised = np.zeros(len(deviations), dtype=np.bool_)

@@ -60,7 +60,7 @@ def rolling_median(column: Array, width: int) -> Array:
 
 
 def long_run_sigma(column: Array) -> float:
-    """Standard deviation of blocks, for means of many: it includes autocorrelation, and excludes changes of level."""
+    """Standard deviation of a block, to infer the noise of means: with autocorrelation, without changes of level."""
     sigmas = []
     for length in _MEANS_BLOCKS:
         count = len(column) // length
@@ -114,8 +114,8 @@ def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
 
 
 def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:
-    """Robust spread of the difference of medians, of `before` and `after` blocks at either side of a block, over the
-    run's blocks away from the edges `away_from`; None where there are too few."""
+    """Usual (robust) spread of the difference between the medians of `before` blocks and of the `after` blocks that
+    follow them, over all places of the run away from the edges `away_from`. None where such places are too few."""
     stride = max(1, after // _OVERLAP, len(column) // _PLACES)
     at = np.arange(before, len(column) - after + 1, stride)
     edges = np.sort(np.array(away_from))
@@ -135,7 +135,8 @@ def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> 
 def judge_edge(
     column: Array, edge: int, previous: int, following: int, away_from: list[int], until: int | None = None
 ) -> Edge:
-    """Measure the change at `edge`, between the edges around it; the blocks of the level before it end at `until`."""
+    """Measure the change at `edge`, between the edges `previous` and `following`. The level before the change is that
+    of the blocks up to `until`, by default up to `edge`."""
     until = edge if until is None else until
     first, last = max(previous, until - BEFORE_BLOCKS), min(following, edge + AFTER_BLOCKS)
     before, after = column[first:until], column[edge:last]
@@ -149,13 +150,13 @@ def judge_edge(
 
 
 def is_effect(edge: Edge, lowest: float, ratio: float = SEGMENT_RATIO) -> bool:
-    """Whether a rise is large enough, compared with the level just before it and with the lowest level of the run."""
+    """Whether a rise is large enough to be reported: by `ratio`, over the level just before it and over `lowest`."""
     return edge.height >= log_ratio(ratio) and edge.after - lowest >= log_ratio(ratio)
 
 
 def lowest_level(column: Array, until: int, span: int, skip: int) -> float:
-    """Lowest level before block `until`: mean of the three lowest medians of `span` blocks, without the first
-    `skip`."""
+    """Lowest level before block `until`: mean of the three lowest medians of `span` blocks, without the first `skip`
+    blocks."""
     first = min(skip, max(0, until - span))
     pieces = [column[at : at + span] for at in range(first, max(first + 1, until - span + 1), max(1, span // 2))]
     medians: NDArray[np.float64] = np.array([np.median(piece[: max(1, until - first)]) for piece in pieces])

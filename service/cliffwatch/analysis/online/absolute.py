@@ -32,7 +32,7 @@ from cliffwatch.analysis.thresholds import (
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteRise:
-    """Rise found by the absolute detector: level reached (a logarithm), windows since, devices that slowed down too."""
+    """Rise found by the absolute detector: level reached (logarithm), windows since it began, devices slower too."""
 
     level: float
     windows: int
@@ -53,10 +53,9 @@ class Absolute:
         more_load: bool,
         is_first: Callable[[], bool],
     ) -> AbsoluteRise | None:
-        """Add a window's level; returns the rise, if there is one. `more_load` explains a rise that no device shows.
+        """Add a window's level; returns the rise, if there is one. With `more_load`, a rise needs a slower device.
 
-        `is_first`: whether the run has not degraded yet, and has not come back from a rise as severe; called only for a
-        rise, because it is slow.
+        `is_first` returns whether a severe rise would be the run's first. It is slow, so it is called only for a rise.
         """
         baseline = channel.baseline
         self._levels.append(level)
@@ -106,7 +105,7 @@ def _threshold(baseline: Baseline, ratio: float) -> float:
 
 
 def _windows_since(channel: Channel, low: float, high: float) -> int:
-    """For how many windows the series has been at the upper of two levels, by the split that separates them best."""
+    """Number of windows since the series rose from level `low` to `high`, by the split that separates these best."""
     levels = np.array(channel.levels_since(-math.inf))
     middle, most = (low + high) / 2, (high - low) / 2
     gain = np.cumsum(np.clip(levels - middle, -most, most)[::-1])

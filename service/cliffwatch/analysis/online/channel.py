@@ -64,7 +64,7 @@ class Channel:
         #: Start and level of the last windows, before and after a change.
         self._history: deque[tuple[float, float]] = deque(maxlen=RECENT_WINDOWS + HOUR)
         self.block_count = 0
-        #: Medians of half an hour, each with the number of blocks up to its end, and with its end.
+        #: Medians of half hours, each as (number of blocks up to its end, its end in seconds, median).
         self.halves: deque[tuple[int, float, float]] = deque(maxlen=_HALVES_KEPT)
         self.fast_spread = Spread()
         self.recent_level: float | None = None
@@ -134,7 +134,7 @@ class Channel:
         self.regime = max(0, self.block_count - windows_ago // BLOCK)
 
     def take_out(self, windows: int) -> int:
-        """Replace the blocks of an excursion, the last `windows`, with the blocks before them; returns how many."""
+        """Replace the blocks of the last `windows`, an excursion, with those before; returns how many were replaced."""
         count = min(-(-windows // BLOCK) + 1, self.block_count // 2, _RING // 2)
         if count > 0:
             before = self._tail(count, count).copy()
@@ -147,12 +147,12 @@ class Channel:
         return max(0, count)
 
     def save_spreads(self) -> None:
-        """Set the learned spreads aside and learn new ones, after a change of the series."""
+        """Set the learned spreads of the series' noise aside, and learn new ones; call this after a change of level."""
         self._aside = (self.fast_spread, self._window_spread)
         self.fast_spread, self._window_spread = Spread(), Spread(_WINDOWS_KEPT)
 
     def restore_spreads(self) -> None:
-        """Restore the spreads that were set aside."""
+        """Undo `save_spreads`, if it was called."""
         if self._aside is not None:
             self.fast_spread, self._window_spread = self._aside
             self._aside = None
@@ -223,7 +223,7 @@ class Channel:
             )
 
     def baseline_before(self, onset: float) -> Baseline | None:
-        """Baseline, or the recent level before an onset while there is none."""
+        """Baseline; while the run has none, one from the recent windows before an onset, None without such windows."""
         if self.baseline is not None:
             return self.baseline
         return recent_baseline(

@@ -54,7 +54,7 @@ class CorrelatedSeries:
             statistics.discard_recent()
 
     def take_out(self, windows: int) -> None:
-        """Exclude an excursion, of this length in windows, from the device channels, as from the client's."""
+        """Exclude the last `windows`, an excursion of the client, from the device channels as from the client's."""
         for name, channel in self.devices.items():
             count = channel.take_out(windows)
             self.statistics[name].forget_since(channel.block_count - count)

@@ -73,7 +73,7 @@ class OnlineDetector:
         self._earliest = math.inf
 
     def notice(self, notice: Notice) -> None:
-        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
+        """Add a restart or similar event; call this before feeding the sample that contains it."""
         self._mask.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
@@ -188,7 +188,7 @@ class OnlineDetector:
         return finding
 
     def _is_first(self, judge: Judge) -> bool:
-        """Whether the run has not degraded yet, and has not come back from a rise as severe."""
+        """Whether a severe rise would be the run's first: without an active degradation or a similar past excursion."""
         return not self._has_degraded() and judge.excursions.longest(log_ratio(SEVERE_RATIO), None)[1] == 0
 
     def _present_for_spikes(self, sample: Sample, deviation: float) -> Present:

@@ -59,7 +59,7 @@ class Drift:
 def find_drift(channel: Channel, base: float, sigma: float | None, correlated: CorrelatedSeries) -> Drift | None:
     """Find drift of the last hour or two against the baseline and the hours before; None where there is none.
 
-    `base`: the level (logarithm) that drift is measured against; `sigma`: the spread of the statistic of 20 blocks.
+    `base`: the level (logarithm) that drift is measured against; `sigma`: the usual spread of the level of 20 blocks.
     """
     if sigma is None:
         return None

@@ -46,7 +46,7 @@ from cliffwatch.analysis.thresholds import (
     WARM_UP,
 )
 
-#: Windows whose median begins and ends an excursion; excursions that are stored.
+#: Windows whose median begins and ends an excursion; number of excursions that are stored.
 _MEDIAN_WINDOWS, _PAST_KEPT = 5, 64
 
 
@@ -66,9 +66,9 @@ class PastExcursion:
 
 @dataclass(frozen=True, slots=True)
 class ExcursionEvidence:
-    """Evidence of the other series on a client's rise: logarithms of their rises over the same windows.
+    """Evidence on a client's rise: the largest rise of a device, and that of the rate, at the same time (logarithms).
 
-    None: not measured. `device_sigma` and `rate_sigma` are the spreads of these statistics.
+    A rise is None where not measured. `device_sigma` and `rate_sigma` are the usual spreads of these rises.
     """
 
     device: float | None
@@ -78,8 +78,8 @@ class ExcursionEvidence:
     device_names: tuple[str, ...] = ()
 
     def corroborates(self, client: float, client_sigma: float) -> bool:
-        """Whether the device slowed down by a share of the client's rise, significantly by itself or with the client's
-        rise."""
+        """Whether the device slowed down by a large enough share of the client's rise, and significantly, by itself or
+        together with the client."""
         share = min(DEVICE_SHARE * client, log_ratio(DEVICE_ENOUGH))
         if self.device is None or self.device < max(log_ratio(DEVICE_MOVED), share):
             return False
@@ -127,10 +127,10 @@ class Excursions:
         return self.windows > 0
 
     def follow(self, at: float, deviation: float, sigma: float) -> float | None:
-        """Add a window's deviation from the recent level; returns the height of a rise, the median of its last part, or
-        None.
+        """Add a window's deviation from the recent level; returns the height of the present rise (the median of its
+        last windows), None without a rise.
 
-        `at` is the window's time, in windows; `sigma` is the spread of a median of `FAST` windows.
+        `at` is the window's time, counted in windows; `sigma` is the spread of a median of `FAST` windows.
         """
         self.returned = 0
         self._last.append(deviation)
@@ -194,13 +194,16 @@ class Excursions:
         self._closed = None
 
     def learn(self, start: float, windows: int, client: float, device: float) -> None:
-        """Store a rise that was raised as a change and came back, as an excursion."""
+        """Store as an excursion a rise that was raised as a change, but came back."""
         self._past.append(PastExcursion(start, windows, client, device))
 
     def is_change(
         self, height: float, sigma: float, evidence: ExcursionEvidence, windows: int, is_learned: bool
     ) -> bool:
-        """Whether the present excursion has outlasted all like it: a change. `windows`: windows of the run so far."""
+        """Whether the present excursion is a change: it has outlasted all past excursions like it.
+
+        `windows`: windows of the run so far; `is_learned`: the run's excursions are known, however few `windows` are.
+        """
         self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
@@ -225,14 +228,14 @@ class Excursions:
         return max(least, learned)
 
     def _learned(self, height: float, evidence: ExcursionEvidence, corroborated: bool) -> int:
-        """Windows that a rise has to last, as learned from past excursions; longer the fewer there were."""
+        """Windows that a rise has to last, as learned from past excursions: the fewer of them, the longer."""
         outlast = self.to_outlast(self.start, height, evidence.device if corroborated else None)
         return min(PATIENCE if corroborated else PATIENCE_OTHERWISE, outlast)
 
     def to_outlast(self, start: float, height: float, device: float | None) -> int:
-        """Windows for which a rise from the window `start` may still be an excursion; 0: none like it is known or due.
+        """Windows for which a rise that began at window `start` may be an excursion; 0 if none like it is known or due.
 
-        `device`: the device's rise where it corroborates.
+        `device`: the device's rise, None where it does not corroborate.
         """
         longest, seen = self.longest(height, device)
         if not seen:
@@ -249,7 +252,7 @@ class Excursions:
         return round((OUTLAST + (OUTLAST_DUE if is_due else OUTLAST_FEW) / seen) * longest) + 2
 
     def is_outlasted(self, windows: int, start: float, height: float, has_device: bool) -> bool:
-        """Whether a step from the window `start`, after `windows`, has outlasted the excursions like it."""
+        """Whether a step that began at window `start` and lasted `windows` has outlasted past excursions like it."""
         return windows >= min(
             OUTLAST * self.to_outlast(start, height, ALIKE_PART * height if has_device else None), HOUR
         )
@@ -260,12 +263,12 @@ class Excursions:
         return schedule_of(alike)
 
     def longest(self, height: float, device: float | None) -> tuple[int, int]:
-        """Windows of the longest similar excursion, and the number of similar excursions."""
+        """Length in windows of the longest similar excursion, and the number of similar excursions."""
         alike = [one.windows for one in self._alike(height, device)]
         return max(alike, default=0), len(alike)
 
     def _alike(self, height: float, device: float | None) -> list[PastExcursion]:
-        """Past excursions of similar height; with `device`, those that the device showed and no load explains."""
+        """Past excursions of similar height; with `device`, only those that the device showed without more load."""
         return [
             one
             for one in self._past

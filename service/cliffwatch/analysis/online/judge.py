@@ -1,4 +1,4 @@
-"""Interface of the online judges, which take a run window by window, and the last version of each finding."""
+"""Interface of the online judges, which take a run window by window; last version of each of a judge's findings."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol

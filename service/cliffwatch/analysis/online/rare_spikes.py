@@ -83,7 +83,7 @@ class RareSpikes:
         self._was_idle = False
 
     def notice(self, notice: Notice) -> None:
-        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
+        """Add a restart or similar event; call this before feeding the sample that contains it."""
         self._mask.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
@@ -168,7 +168,7 @@ class _Watched:
         return _Spike(self._open[0][0], self._open[-1][1], max(height for _, _, height in self._open))
 
     def _joined(self, spike: _Spike, recent: float, sample: Sample) -> Finding | None:
-        """Count a spike; returns a new finding where it makes the spikes above a gap numerous enough."""
+        """Count a spike; returns a new finding once enough spikes lie above a gap in the heights."""
         place = min(_BINS - 1, int(spike.height / _BIN))
         self._bins[place] += 1
         self._first.setdefault(place, spike.start)
@@ -189,7 +189,7 @@ class _Watched:
         return self.active if is_new else None
 
     def _lowest_that_stands_out(self) -> int | None:
-        """Lowest bin of heights with a gap below it, and enough spikes in it and above it; None where there is none."""
+        """Lowest bin of heights with a gap below it, and enough spikes of its height and above; None without one."""
         occupied = [place for place in range(_BINS - 1, -1, -1) if self._bins[place]]
         count, found = 0, None
         for place, below in zip(occupied, [*occupied[1:], 0], strict=True):

@@ -20,13 +20,13 @@ def replay(
 def replayed_changes(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Findings of the detector of slower operations alone, replayed over a whole run, each in its last version."""
+    """Findings of `OnlineDetector`, replayed over a whole run, each in its last version; no stalls or rare spikes."""
     return last_versions(OnlineDetector(series, window_seconds, notices), samples)
 
 
 def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:
-    """Findings with the moment at which online detection raised each; those that `eased_before` get the earlier
-    onset."""
+    """Findings, each with the moment at which online detection raised it. A finding whose raised
+    change `eased_before` gets the onset of that change."""
     left = [one for one in raised if one.kind is not FindingKind.RECOVERY]
     reported = []
     for finding in findings:
@@ -42,9 +42,9 @@ def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], windo
 
 
 def belongs_to(raised: Finding, finding: Finding, window_seconds: float) -> bool:
-    """Whether a raised finding and a finding of the whole run are one change, by kind and onset, with the same sizes.
+    """Whether a raised finding and a finding of the whole run are one change, by kind and onset, and so share sizes.
 
-    A sudden change that was over before the finding began was a different one, such as a burst.
+    A sudden raised change that was over before the finding began was a different one, such as a burst.
     """
     is_same_kind = raised.kind == finding.kind or {raised.kind, finding.kind} <= SUDDEN
     early = EARLY_WINDOWS * window_seconds
@@ -64,10 +64,10 @@ def _is_of(raised: Finding, finding: Finding, window_seconds: float) -> bool:
 
 
 def eased_before(raised: Finding, finding: Finding, window_seconds: float) -> bool:
-    """Whether a change raised shortly before a finding's onset still lasted then: both are one, which began with the
-    former.
+    """Whether a change raised shortly before a finding's onset still lasted then: both are one change, which began at
+    the raised onset.
 
-    The latency rose, eased without being healthy again, and rose further; the whole run shows the last of these best.
+    The latency rose, eased without being healthy again, and rose further; the whole run shows the further rise best.
     """
     is_before = raised.detected is not None and raised.detected < finding.onset
     is_near = finding.onset - raised.onset <= EASED_WINDOWS * window_seconds

@@ -31,7 +31,7 @@ class Rising:
 
 
 def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
-    """Fit the best rise that goes on until the end; None where none is better than a level. Rise and daily swing may
+    """Fit the best rise that goes on until the end; None where no rise beats a constant. Rise and daily swing may
     each be on top of a straight line that falls, such as that of a run which improves."""
     count = len(levels)
     if count < 2 * _LEAST:
@@ -61,7 +61,7 @@ def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
 
 
 def _swing_error(levels: Array, at: Array, entries_a_day: float) -> float:
-    """The least squared error of a daily swing that is no larger than `FITTED_SWING`, whatever its hour."""
+    """The least squared error of a daily swing that is no larger than `FITTED_SWING`, with its peak at any hour."""
     angle = 2 * math.pi * (at[None, :] / entries_a_day + np.arange(_HOURS)[:, None] / _HOURS)
     waves = np.concatenate([np.sin(angle + skew * np.sin(angle)) for skew in _SKEWS])
     least = math.inf

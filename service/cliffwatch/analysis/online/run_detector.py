@@ -25,12 +25,12 @@ class RunDetector:
         self._changes = OnlineDetector(series, window_seconds, notices)
         self._rare = RareSpikes(series, window_seconds, notices)
         self._work = WorkJudge(series, window_seconds, notices)
-        #: Findings for which another finding accounts; and the active ones of the rest.
+        #: Findings left out because another finding accounts for them; and the active ones of all others.
         self._left_out: set[_Key] = set()
         self._present: dict[_Key, Finding] = {}
 
     def notice(self, notice: Notice) -> None:
-        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
+        """Add a restart or similar event; call this before feeding the sample that contains it."""
         for judge in (self._changes, self._rare, self._work):
             judge.notice(notice)
 

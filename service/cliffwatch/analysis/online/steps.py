@@ -50,7 +50,7 @@ from cliffwatch.analysis.thresholds import (
 _STRIDE = 2
 #: Span (blocks) whose statistics are compared to measure the noise that client and device share.
 _PAIRED_SPAN = 12
-#: Pairs of these statistics that are stored, and the fewest for a correlation.
+#: Pairs of client and device statistics that are stored, and the fewest for a correlation.
 _PAIRS_KEPT, _PAIRS_LEAST = 96, 24
 #: Blocks over which a step and a ramp are compared, the fewest of them, and the blocks between the starts of two ramps.
 _GRADUAL_BLOCKS, _GRADUAL_LEAST, _RAMP_STRIDE = 150, 3 * REFERENCE_MINIMUM, 15
@@ -67,11 +67,11 @@ _OWN_LEAST, _SHORTER_LEAST, _INFERRED_PART = 10, 12, 0.75
 
 
 class SpanStatistics:
-    """One channel's span statistics: the last `span` blocks against the reference before them, and their own spread."""
+    """One channel's statistic of each span (rise of the last `span` blocks over the hours before), and its spread."""
 
     def __init__(self) -> None:
         self._spreads = {span: Spread() for span in STEP_SPANS}
-        #: Block, value, and the largest value up to the next one.
+        #: Statistics in quarantine: block, value, and the largest value up to the next block listed.
         self._waiting: dict[int, deque[tuple[int, float, float]]] = {span: deque() for span in STEP_SPANS}
         self.values: dict[int, float] = {}
         #: The last three blocks, and the last one, against the shortest span's reference.
@@ -81,8 +81,8 @@ class SpanStatistics:
         self._blocks_to_pair = 0
 
     def update(self, channel: Channel, is_explained: bool = False) -> None:
-        """Update after a block of the channel. `is_explained`: by more load, or contradicted by a device that is not
-        slower."""
+        """Update after a block of the channel. `is_explained`: more load explains a rise, or a device that is not
+        slower contradicts it."""
         self.values = {}
         trend = self._trend(channel)
         falling = trend is None or trend < -FALLING
@@ -111,7 +111,7 @@ class SpanStatistics:
                 self._largest[span] = max(_FADES * self._largest.get(span, 0.0), peak)
 
     def pair(self, devices: Mapping[str, "SpanStatistics"]) -> None:
-        """Store this and the devices' statistics of the same time, at intervals, for their correlation."""
+        """Store, at intervals, this channel's statistic beside each device's, to correlate them in `shared_noise`."""
         mine = self.values.get(_PAIRED_SPAN)
         self._blocks_to_pair -= 1
         if mine is None or self._blocks_to_pair > 0:
@@ -135,8 +135,8 @@ class SpanStatistics:
 
     @staticmethod
     def _trend(channel: Channel) -> float | None:
-        """Change from the half hour before the last hour to the last half hour; None without enough blocks. Where the
-        level falls, as in a warm-up, the spread leaves it out."""
+        """Change from the half hour before the last hour to the last half hour; None without enough blocks. Blocks in
+        which the level falls, as in a warm-up, do not enter the spread."""
         before = channel.last_blocks(HALF_BLOCKS, skip=HOUR_BLOCKS)
         return middle(channel.last_blocks(HALF_BLOCKS)) - middle(before) if len(before) == HALF_BLOCKS else None
 
@@ -146,7 +146,7 @@ class SpanStatistics:
             waiting.clear()
 
     def forget_since(self, block: int) -> None:
-        """Discard statistics measured since `block`: an excursion that came back."""
+        """Discard statistics measured since `block`, where an excursion began that has come back."""
         for waiting in self._waiting.values():
             while waiting and waiting[-1][0] > block:
                 waiting.pop()
@@ -200,8 +200,8 @@ def find_step(
     resolution: float,
     may_fire: Callable[[int, float], bool],
 ) -> Step | None:
-    """Find a step: that of the shortest span that shows one, else None. `factor` scales the thresholds, for a run that
-    has degraded already.
+    """Find the step that the shortest span shows; None if no span shows one. `factor` scales the thresholds, for a run
+    that has degraded already.
 
     A height of no more than `resolution` may be a tick of the clock, and needs a device that shows it too. `may_fire`
     is called with a span and a height, and returns whether nothing else explains them.
@@ -261,7 +261,7 @@ def _significant(
 
 
 def blocks_since(channel: Channel, span: int) -> int:
-    """How many blocks ago the step in the last `span` blocks began: at the split by which a step explains most."""
+    """How many blocks ago the step in the last `span` blocks began, by the split that fits a step best."""
     values = channel.last_blocks(2 * span + _BEFORE_BLOCKS)
     values = values - values.mean()
     count = len(values)

@@ -30,7 +30,7 @@ def together_with(
 def take_in_affected(judge: Judge, judges: Sequence[Judge], window: int) -> None:
     """Add to a sudden finding each operation that rose at its onset, while its size is still being decided.
 
-    Its noise does not matter: an operation that is added here is no finding by itself, but part of one.
+    The noise of an added operation does not matter: it is no finding by itself, but part of one.
     """
     finding, sizing = judge.active, judge.sizing
     if finding is None or sizing is None or finding.kind not in SUDDEN or not judge.is_primary:
@@ -45,8 +45,8 @@ def take_in_affected(judge: Judge, judges: Sequence[Judge], window: int) -> None
 
 
 def joins_another(judge: Judge, judges: Sequence[Judge], window: int, windows: int) -> bool:
-    """Merge a change that began `windows` ago, found at `window`, into the active change of another operation, if it
-    began near that; returns whether it was merged."""
+    """Merge a change, found at `window` and begun `windows` before, into another operation's active change, if the two
+    began close together; returns whether it was merged."""
     began = window - windows
     for other in judges:
         if other is judge or not other.is_primary or other.active is None or other.active.kind not in SUDDEN:

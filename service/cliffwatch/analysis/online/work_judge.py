@@ -1,7 +1,7 @@
 """Detector of stalls (no operation completes for long) and shortfalls (the rate falls, no latency explains it).
 
-Percentiles are of completed operations, and show neither. Where no source reports which operations were due, the
-earlier rate shows it: so both are detected by the rate, compared with its own past.
+Percentiles are of completed operations, and show neither stalls nor shortfalls. Both are detected by the rate: compared
+with its own past, it shows how many operations were due, even where no source reports that.
 """
 
 import math
@@ -66,7 +66,7 @@ class WorkJudge:
         self._shortfall = _Shortfall(max(SHORTFALL_WINDOWS, math.ceil(SHORTFALL_SECONDS / window_seconds)))
 
     def notice(self, notice: Notice) -> None:
-        """Add a notice of a restart or similar event, before the sample in which it happened is fed."""
+        """Add a restart or similar event; call this before feeding the sample that contains it."""
         self._mask.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
@@ -213,7 +213,7 @@ class _Shortfall:
         return [self.active]
 
     def _is_reference(self, sample: Sample) -> bool:
-        """Whether a window is a reference for the rate: of a declared baseline, else one of the run's first."""
+        """Whether a window counts for the healthy rate: in a declared baseline phase, else among the run's first."""
         if sample.phase == Phase.BASELINE:
             self._is_declared = True
             return True

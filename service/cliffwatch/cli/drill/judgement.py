@@ -75,7 +75,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expectation: `what` was expected, whether it holds, and the `detail` that was found."""
+    """An expectation: `what` was expected, whether it `holds`, and in `detail` what was observed."""
 
     what: str
     holds: bool
@@ -119,8 +119,11 @@ def _of_the_cliff(observed: Observed) -> list[Expectation]:
 
 
 def _of_health(observed: Observed) -> list[Expectation]:
-    """Expectations of a drive with mitigation: its garbage collection did not slow the load down. Other causes, such as
-    a busy machine, may degrade the verdict: only the size of the rise and its cause count, as for an expected cliff."""
+    """Expectations of a drive with TRIM or spare space: its garbage collection did not slow the load down.
+
+    A verdict that another cause has degraded, such as a busy machine, is accepted: latency must only have risen by less
+    than LATENCY_RATIO_AT_CLIFF, and no finding may name garbage collection as its cause.
+    """
     findings = observed.report.get("findings", [])
     verdict = observed.run.get("verdict")
     last = observed.amplifications[-1][1] if observed.amplifications else None
@@ -152,8 +155,8 @@ def _cliffs(observed: Observed) -> list[dict[str, Any]]:
 
 
 def _rise(observed: Observed) -> tuple[float | None, str]:
-    """Ratio by which the latency rose, and a text with both levels: those of the report's largest cliff, so that both
-    agree; those of the windows only if the report has no cliff."""
+    """Ratio by which p99 rose, and a text with p99 before and after: of the report's largest cliff, so that the drill
+    agrees with the report, or of the windows if the report has no cliff."""
     levels = [(float(cliff["baseline"]), float(cliff["level"])) for cliff in _cliffs(observed)]
     before, after = max(levels, key=_ratio_of) if levels else _latency(observed.windows)
     ratio = _ratio_of((before, after)) if before and after else None
@@ -166,7 +169,7 @@ def _ratio_of(levels: tuple[float, float]) -> float:
 
 
 def _latency(windows: Sequence[WindowFigures]) -> tuple[float | None, float | None]:
-    """Median p99 of the first third of the judged windows and of the last third, in seconds."""
+    """Median p99 (s) of the first and of the last third of the windows in baseline and soak; None for under three."""
     judged = [window.p99_seconds for window in windows if window.phase in JUDGED_PHASES]
     measured = [value for value in judged if value is not None]
     third = len(measured) // 3

@@ -16,7 +16,7 @@ from cliffwatch.labs.aging.lifecycle import AgingDrive
 from cliffwatch.model.operation import primary_latency
 
 LINE_SECONDS = 5.0
-#: Write amplification is computed over this last part of the run.
+#: Length of the sliding window over which write amplification is computed.
 AMPLIFICATION_SECONDS = 10.0
 AMPLIFICATION_SPAN = f"last {AMPLIFICATION_SECONDS:g} s"
 _TIMEOUT_SECONDS = 2.0
@@ -25,7 +25,7 @@ _PREFIX = "cliffwatch_drive_"
 
 @dataclass(frozen=True, slots=True)
 class DriveFigures:
-    """Bytes that the drive has counted since it was created, and the share of its blocks that are free (clean)."""
+    """Bytes written by the host and to flash since the drive was created, and the share of its blocks that are free."""
 
     host_bytes: float
     media_bytes: float
@@ -56,7 +56,7 @@ class DriveMeter:
 
 @dataclass(frozen=True, slots=True)
 class WindowFigures:
-    """Phase of a window, and p99 of its primary latency (what the client waits longest for), in seconds."""
+    """Phase of a window, and p99 in seconds of its primary latency: the one that matters most to a client."""
 
     phase: str
     p99_seconds: float | None
@@ -95,7 +95,10 @@ class DrillProgress:
             say(self._line())
 
     def _amplification(self) -> float | None:
-        """Media bytes / host bytes over the last seconds; None without host writes between two readings."""
+        """Write amplification: media bytes / host bytes over the last AMPLIFICATION_SECONDS.
+
+        None if the host wrote nothing in that time, or if the drive does not answer.
+        """
         figures = self.meter.read()
         if figures is None:
             return None
@@ -129,7 +132,10 @@ def _stall(window: dict[str, Any]) -> float | None:
 
 
 def _p99(window: dict[str, Any]) -> float | None:
-    """p99 of a window's primary latency (s); None if absent, or in a stall, where only parts of operations complete."""
+    """p99 of a window's primary latency, in seconds; None if it was not measured.
+
+    None also for a stall: no whole operation completed, so that any latency is of a part of one, such as a write.
+    """
     if _stall(window) is not None:
         return None
     latency = window["latency"]

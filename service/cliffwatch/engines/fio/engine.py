@@ -108,7 +108,7 @@ def _fio_command(fio: str, context: EngineContext) -> list[str]:
 
 
 def _longest_pause_seconds(load: FioLoad) -> float | None:
-    """Longest pause between two I/Os of the job: the shortest pause among the sections that begin at once."""
+    """Longest pause between two I/Os of the whole job: the shortest pause of its sections that begin at once."""
     pauses = [section.pause_seconds() for section in load.sections if section.delay_seconds == 0]
     return min((pause for pause in pauses if pause is not None), default=None)
 

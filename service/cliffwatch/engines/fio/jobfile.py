@@ -25,7 +25,7 @@ COMMON = {
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Region of a device for a section's clones, each of which uses its own `size` of it."""
+    """Region of a device for a section's clones; each clone uses a share of its own, of the section's `size`."""
 
     offset_bytes: int
     size_bytes: int

@@ -20,7 +20,7 @@ from cliffwatch.model.window import BEGUN, OLDEST_OUTSTANDING, EngineEnd, Engine
 
 #: Messages passed on before the rest is only counted: a drive that fails each I/O must not fill the journal.
 MESSAGES_LIMIT = 200
-#: How many of a job's longest pauses must fit into a window, for no completed I/O to mean that one is outstanding.
+#: A window without completed I/O means an outstanding I/O only if this many of the job's longest pauses fit into it.
 PAUSES_WITHIN_WINDOW = 10
 _REQUESTED = "requested_operations_per_second"
 #: Messages that a failure's explanation quotes.
@@ -111,7 +111,7 @@ class FioTranslator:
         return [record for piece in self._stream.feed(chunk) for record in self._piece(piece)]
 
     def finish(self, exit_status: int) -> list[EngineRecord]:
-        """The last window, which fio's final report closes, however short it was measured; and the end."""
+        """The last window, which fio's final report closes, however short it was measured; and the `EngineEnd`."""
         records = [record for piece in self._stream.finish() for record in self._piece(piece)]
         if self._held is not None and self._base is not None:
             snapshot, moment = self._held
@@ -168,7 +168,7 @@ class FioTranslator:
         return self._grid.nearest(moment - self._phase_seconds)
 
     def _close(self, snapshot: Snapshot, moment: float, line: int) -> list[EngineRecord]:
-        """The window from the base's line to `line`, with its events; `snapshot` becomes the new base."""
+        """The window from the previous window's end to `line`, with its events; `snapshot` begins the next window."""
         assert self._base is not None, "a window is closed only after one has begun"
         earlier, earlier_moment, earlier_line = self._base
         self._base, self._held = (snapshot, moment, line), None
@@ -199,7 +199,7 @@ class FioTranslator:
         return {OLDEST_OUTSTANDING: round(end - since, 3)}
 
     def _measured(self, passed_seconds: float, length_seconds: float) -> float:
-        """Measured seconds of a window. Excess counts for the next window: a report after a late one comes sooner."""
+        """Measured seconds of a window, at most its length; a late snapshot's excess counts for the next window."""
         passed_seconds += self._excess_seconds
         measured = max(0.0, min(passed_seconds, length_seconds))
         self._excess_seconds = max(0.0, passed_seconds - measured)

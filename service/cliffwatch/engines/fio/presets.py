@@ -17,7 +17,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A job with values that a user may set: clones of each stream, size and rate (bytes a second) of each clone."""
+    """A fio job. A user may override numjobs (clones of each stream), and each clone's size and rate (bytes/s)."""
 
     meaning: str
     streams: tuple[Stream, ...]
@@ -25,7 +25,7 @@ class Preset:
     size_bytes: int
 
     def sections(self, jobs: int | None, size_bytes: int | None, rate_bytes: int | None) -> tuple[Section, ...]:
-        """The job's sections; values that are given replace the preset's own."""
+        """The job's sections; values that are not None override the preset's."""
         turned = {"size": str(size_bytes or self.size_bytes), "numjobs": str(jobs or self.jobs)}
         if rate_bytes is not None:
             turned["rate"] = str(rate_bytes)

@@ -84,7 +84,7 @@ def read_snapshot(document: dict[str, Any]) -> Snapshot:
 
 
 def _failed(job: dict[str, Any]) -> int:
-    """Failed operations of a job (0 or 1), for a fio that does not count them: the one that ended the job.
+    """Failed operations of a job, for a fio that does not count them: 1 if an error ended the job, else 0.
 
     EDEADLK is no such error: fio sets it when a job could not take part in fio's own statistics for five seconds at its
     end.
@@ -143,7 +143,7 @@ def difference(earlier: Snapshot, later: Snapshot) -> Difference:
 def _histogram_between(operation: str, before: Latencies, after: Latencies) -> tuple[Histogram, int]:
     """Histogram of the latencies between two snapshots, and how many of them lie in fio's last bin.
 
-    The longest latency so far is known exactly: where it grew within the last bin, one count is put there.
+    fio reports the longest latency so far exactly: if it grew and is beyond the last bin, one count is recorded at it.
     """
     values = sorted(before.bins.keys() | after.bins.keys())
     counts = [after.bins.get(value, 0) - before.bins.get(value, 0) for value in values]

@@ -9,7 +9,7 @@ from typing import Any
 
 from cliffwatch.base.finite_json import lenient_json
 
-#: An object of fio's, with full bins of reads, writes and syncs, is some 100 KiB.
+#: Longest JSON object that is read; fio's are some 100 KiB with full bins of reads, writes and syncs.
 OBJECT_LIMIT_BYTES = 16 * 1024 * 1024
 TEXT_LIMIT_BYTES = 4096
 

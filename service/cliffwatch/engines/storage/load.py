@@ -108,7 +108,7 @@ class StorageLoad(Strict):
 
     @property
     def effective_style(self) -> Style:
-        """The style with its changes; no more threads than logs, unless `style_changes` sets the threads."""
+        """The style with `style_changes` applied; no more threads than logs, unless the changes set the threads."""
         style = self.style_changes.over(STYLES[self.style])
         return replace(style, threads=self.logs) if self._has_threads_to_spare(style) else style
 

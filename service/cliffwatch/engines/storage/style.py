@@ -73,7 +73,7 @@ class StyleChanges(Strict):
     checkpoint_interval: Annotated[Duration, Field(ge=0.1, le=3600)] | None = None
 
     def over(self, style: Style) -> Style:
-        """`style` with the parameters that are given here in place of its own."""
+        """Copy of `style`, with the parameters that are set here overridden."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         return replace(style, **{name: value for name, value in given.items() if value is not None})
 

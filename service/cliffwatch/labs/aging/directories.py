@@ -85,10 +85,10 @@ class DriveDirectory:
         return self.description.exists()
 
     def why_foreign(self) -> str | None:
-        """Reason why this is not a drive's directory, so that nothing may be made or removed in it; None if it may be.
+        """Why this directory is no drive's, so that nothing may be made or removed in it; None if it is a drive's.
 
-        Attaching a drive first makes the file `turn`, so a directory without `turn` and without a description belongs
-        to no drive, unless it is empty. None also if the directory does not exist.
+        Attaching a drive first makes the file `turn`, so a directory with other files, but neither `turn` nor a
+        description, belongs to no drive. None also if the directory is empty or does not exist.
         """
         try:
             mode = self.directory.lstat().st_mode
@@ -102,7 +102,7 @@ class DriveDirectory:
         return f"{self.directory} is not a drive's directory" if names and not names & {"drive.json", "turn"} else None
 
     def check_description(self) -> None:
-        """Require the description of a drive that has content. Raises Problem(drive_invalid) where it was lost."""
+        """Raises Problem(drive_invalid) if the drive has content, but its description (drive.json) was lost."""
         if self.content.exists() and not self.exists():
             detail = (
                 f"the description {self.description} is lost, and {self.content} is kept; put it back, "
@@ -111,7 +111,7 @@ class DriveDirectory:
             raise Problem(Code.DRIVE_INVALID, detail)
 
     def holds_data(self) -> bool:
-        """Whether anything was ever written to the drive, as far as its content file has data and not only holes."""
+        """Whether the drive was ever written to: its content file has data, and not only holes."""
         with self.content.open("rb") as content:
             try:
                 os.lseek(content.fileno(), 0, os.SEEK_DATA)
@@ -205,7 +205,7 @@ def place_of(state_directory: Path, name: str) -> DriveDirectory:
 
 
 def places(state_directory: Path) -> list[DriveDirectory]:
-    """Directories of all drives, complete or only begun, sorted by name."""
+    """Directories of all drives, including incompletely made ones, sorted by name."""
     found = [DriveDirectory(entry) for entry in _entries(state_directory) if _NAME.fullmatch(entry.name)]
     return [place for place in found if place.why_foreign() is None]
 

@@ -92,9 +92,9 @@ def attach(
 ) -> AgingDrive:
     """Attach a drive as a disk and mount its file system; with `order` it is made first, without `order` it must exist.
 
-    A drive that is already attached is returned unchanged. During the call, the drive is orphaned if the calling
-    process ends; after the call, if `keeper` is given and ends. On failure the drive is detached again, a new one is
-    removed, and Problem is raised.
+    A drive that is already attached is returned unchanged. The process that keeps the drive is the caller during the
+    call, then `keeper` (None: no process); when that process ends, the drive is orphaned. On failure the drive is
+    detached again, a new one is removed, and Problem is raised.
     """
     place = place_of(state_directory, name)
     program = require_program(DRIVE, state_directory)
@@ -287,7 +287,7 @@ def _has_file_system(place: DriveDirectory, device: LoopDevice, description: Des
 
 
 def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
-    """Unmount, detach and stop serving a drive, from the top; lazily, even in use, if its serving process is dead."""
+    """Unmount, detach and stop serving a drive; lazily, even while it is in use, if its serving process is dead."""
     is_dead = not place.is_served()
     # Every access to the drive hangs while its serving process is stopped (SIGSTOP), and nothing here may hang.
     require_running(place)
@@ -347,8 +347,8 @@ def _is_orphaned(place: DriveDirectory, description: Description) -> bool:
 
 
 def _clean_others(program: Path) -> list[str]:
-    """Run `cliffwatch-drive clean`, which removes drives of any state directory whose process was killed; returns a
-    sentence for each path."""
+    """Run `cliffwatch-drive clean`, which takes down drives whose serving process was killed, in any state directory.
+    Returns a sentence for each path."""
     done = subprocess.run([str(program), "clean"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Problem(Code.DRIVE_UNAVAILABLE, done.stderr.strip().removeprefix("cliffwatch-drive: "))

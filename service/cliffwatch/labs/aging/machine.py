@@ -62,13 +62,13 @@ def loop_devices(place: DriveDirectory) -> list[LoopDevice]:
 
 
 def flash_numbers(place: DriveDirectory) -> set[str]:
-    """Device numbers (major:minor) of the FUSE mounts of the drive's file, by living and by dead serving processes."""
+    """Device numbers (major:minor) of the FUSE mounts at the drive's `flash/`, even if the serving process is dead."""
     return {mount.major_minor for mount in read_mounts() if _is_flash(mount, place)}
 
 
 def mounts_over(place: DriveDirectory, devices: Iterable[LoopDevice]) -> list[Mount]:
-    """Other mounts on top of the drive's mounts, inside them, or over a parent directory, so that the drive's paths
-    lead into them: unmounting by path would unmount these instead."""
+    """Mounts that are not the drive's, but on top of its mounts, inside them, or over a parent directory: unmounting
+    the drive by path would unmount those instead."""
     mounts = {mount.mount_id: mount for mount in read_mounts()}
     numbers = {device.major_minor for device in devices}
     own = {each.mount_id for each in mounts.values() if each.major_minor in numbers or _is_flash(each, place)}
@@ -124,7 +124,7 @@ def attach_loop(file: Path) -> str:
 
 
 def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
-    """Detach a loop device and wait until it is gone; `lazily` does not wait: an open one goes with its last user.
+    """Detach a loop device and wait until it is gone; with `lazily`, do not wait: the last user's close detaches it.
 
     Raises Problem(conflict) when it stays open.
     """
@@ -142,7 +142,7 @@ def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
 
 
 def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice | None = None) -> None:
-    """Unmount the drive's file, or with `device` the file system on that device; `lazily` even while in use.
+    """Unmount `directory`: the drive's file, or with `device` that device's file system; `lazily`: even while in use.
 
     Raises Problem(conflict) that names the users, or another mount that the path leads to.
     """
@@ -197,7 +197,7 @@ def mount(node: Path, directory: Path, description: Description) -> None:
 
 
 def run_program(command: list[str], what: str, remedy: str) -> str:
-    """Run a system program and return its output. Raises Problem(drive_unavailable): `what`, its message, `remedy`."""
+    """Run a system program; returns its output. Raises Problem(drive_unavailable) with `what`, stderr and `remedy`."""
     done = _run(command)
     if done.returncode:
         said = last_line(done.stderr).rstrip(".") or f"{command[0]} ended with status {done.returncode}"

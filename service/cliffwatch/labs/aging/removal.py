@@ -1,4 +1,5 @@
-"""Remove an aging drive's files: only those that attaching made, by name; the only link followed is the content's."""
+"""Remove an aging drive's files: only those with names that attaching creates. Of symbolic links, only
+`content` is followed."""
 
 import os
 import re
@@ -18,7 +19,7 @@ _UNFINISHED = re.compile(r"\.(?:drive\.json|profile\.yaml)\.\d+")
 
 
 def remove(place: DriveDirectory) -> list[str]:
-    """Remove the files of a drive that is taken down; returns a sentence on what is left in its directory, and why.
+    """Remove a drive's files; take the drive down first. Returns a sentence on what is left in its directory, and why.
 
     Raises Problem, and then removes nothing: conflict if something is mounted in the directory or a loop device is
     attached to the content, drive_invalid if the content is a link to a file that the drive did not make.
@@ -46,8 +47,8 @@ def check_content(place: DriveDirectory) -> None:
     """Check that the content is the drive's own file, and that no loop device is attached to it.
 
     Raises Problem(drive_invalid) if it is a link to a file that the drive did not make, and Problem(conflict) if a loop
-    device is attached: its blocks would be written under two names. A drill has its content in /dev/shm, which is empty
-    after a reboot, so another user can create a file of that name.
+    device is attached: the content would be written under two names. The drive of a drill has its content in /dev/shm,
+    which is empty after a reboot, so another user can create a file with the content's name there.
     """
     target = _content_link(place)
     if target is not None and (reason := _why_foreign_file(target)):
@@ -68,8 +69,9 @@ def _content_link(place: DriveDirectory) -> Path | None:
 
 
 def _why_foreign_file(path: Path) -> str | None:
-    """Reason why no drive of this user made the file; None if one may have, or if there is no file. The file may not be
-    a link; on the path to it, only links of this user and of root are followed, with which directories are moved."""
+    """Why the file cannot be one that a drive of this user made (type, owner, hard links or mode); None if it can be,
+    or is missing. A path through a symbolic link is rejected, too, unless root or this user owns the link, as where a
+    directory was moved."""
     for part in reversed(path.parents):
         if part.is_symlink() and part.lstat().st_uid not in (0, os.geteuid()):
             return f"is reached through {part}, a symbolic link of the user {part.lstat().st_uid}"

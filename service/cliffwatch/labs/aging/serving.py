@@ -27,7 +27,8 @@ _BAD_INPUT = 2
 
 
 def serve(place: DriveDirectory, description: Description, program: Path, clock: Clock) -> None:
-    """Start the process that serves the drive's file. Raises Problem with its message, after cleaning up."""
+    """Start the process that serves the drive's file, and wait until it is ready. Raises Problem with the process's
+    error message if it does not become ready, after cleaning up."""
     # An error message must come from this attempt.
     for path in (place.ready, place.log):
         path.unlink(missing_ok=True)
@@ -70,10 +71,10 @@ def _start(place: DriveDirectory, description: Description, program: Path, lock:
 
 
 def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
-    """End the serving process and unmount the drive's file. All loop devices must be detached before.
+    """End the serving process and unmount the drive's file. Detach all loop devices before you call this.
 
-    With `keep_content` content and age are made durable, which takes as long as the disk below needs. Raises
-    Problem(conflict) when the file is still in use.
+    With `keep_content` the process makes content and age durable, which takes as long as the disk below needs;
+    without it, the process is killed. Raises Problem(conflict) when the file is still in use.
     """
     is_alive = place.is_served()
     if is_alive and not keep_content:

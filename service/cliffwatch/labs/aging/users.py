@@ -90,7 +90,8 @@ def _users(processes: Iterable[Path]) -> Users:
 
 
 def _run_of(process: Path) -> str | None:
-    """Id of the run whose worker is the process or its ancestor: a worker's last argument is the run's directory."""
+    """Id of the run whose worker is the process or an ancestor of it, from the worker's last argument, the run's
+    directory. None if no worker is found."""
     while True:
         try:
             arguments = (process / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")

@@ -27,7 +27,7 @@ class ArchiveWriter:
         self._stream: Any = pa.CompressedOutputStream(pa.PythonFile(_Unclosed(output), mode="w"), _CODEC)
 
     def add(self, name: str, size_bytes: int, chunks: Iterator[bytes]) -> None:
-        """Add a member. Raises ValueError when the chunks differ from the size: the file changed while it was read."""
+        """Add a member. Raises ValueError if the chunks do not add up to `size_bytes`: the file changed meanwhile."""
         entry = tarfile.TarInfo(name)
         entry.size, entry.mtime, entry.mode = size_bytes, self._modified, 0o644
         self._stream.write(entry.tobuf(tarfile.USTAR_FORMAT))

@@ -1,7 +1,7 @@
 """Kernel limits on the process that opens a bundle: memory, CPU time and file size.
 
 Zstandard can expand a few kilobytes to gigabytes, so a small upload may be large when opened. The process has no
-children, so its own control group would limit no more than these limits do; the service's group limits both processes.
+children, so a control group of its own would add nothing; the service's control group limits both processes.
 """
 
 import resource
@@ -10,11 +10,12 @@ import signal
 from cliffwatch.base.memory_limit import limit_memory, lower
 from cliffwatch.base.units import format_duration, format_size
 
-#: Memory on top of what the process needs to start. A bundle of 36 h takes some 200 MiB.
+#: Memory on top of what the process needs to start. The bundle of a run of 36 h takes some 200 MiB.
 MEMORY_LIMIT_BYTES = 1024**3
 CPU_LIMIT_SECONDS = 600
 FILE_LIMIT_BYTES = 8 * 1024**3
-#: A run of 36 h has some 13,000 windows, and some hundred events, which the service reads whole.
+#: Most events and windows of an imported run. A run of 36 h has some 13,000 windows, and some hundred events, which the
+#: service reads all at once.
 EVENTS_LIMIT = 50_000
 WINDOWS_LIMIT = 500_000
 #: Windows that are accepted beyond the planned number, for those that a worker recorded at the end of the run.

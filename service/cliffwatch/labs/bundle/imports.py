@@ -32,7 +32,7 @@ from cliffwatch.store.models import RunRow
 
 #: Prefix of unfinished imports, which the service removes when it starts.
 PENDING_PREFIX = f"{UNFINISHED_PREFIX}import-"
-#: A bundle of 36 h takes some ten seconds.
+#: Longest time for unpacking. The bundle of a run of 36 h takes some ten seconds.
 _PATIENCE_SECONDS = 1800.0
 
 
@@ -60,7 +60,7 @@ class ImportService:
 
     @contextmanager
     def upload(self) -> Iterator[Path]:
-        """Path of a temporary file for an upload, on the disk of the later journal; the file is removed at the end."""
+        """Path of a temporary file for an upload, on the disk of the journals; removed when the block ends."""
         path = self._runs_directory / f"{PENDING_PREFIX}{secrets.token_hex(8)}.tar.zst"
         try:
             yield path

@@ -29,7 +29,7 @@ REPORT_FILES = (files.REPORT_JSON, files.REPORT_HTML)
 _TELEMETRY = re.compile(rf"{parts.DIRECTORY}/(index\.json|part-\d{{6,9}}\.parquet)")
 _DASHBOARD = re.compile(rf"{DASHBOARDS}/[a-z0-9][a-z0-9-]{{0,40}}\.json")
 
-#: 36 h of two drives are some 50 MB and 450 files.
+#: Limits of a bundle. A run of 36 h on two drives has some 50 MB and 450 files.
 UNPACKED_LIMIT_BYTES = 16 * 1024**3
 FILE_LIMIT = 20_000
 MANIFEST_LIMIT_BYTES = 4 * 1024**2
@@ -78,7 +78,7 @@ def is_kept(path: str) -> bool:
 
 
 def read_manifest(content: bytes) -> Manifest:
-    """Parse a manifest. Raises Problem(bundle_invalid): malformed, of a newer version, or with a refused file name."""
+    """Parse a manifest. Raises Problem(bundle_invalid) if malformed, of a newer version, or with a file not allowed."""
     try:
         body = plain(strict_json(content))
     except ValueError as error:

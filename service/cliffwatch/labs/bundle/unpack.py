@@ -99,7 +99,7 @@ def _require_expansion(source: BinaryIO, manifest: Manifest) -> None:
 
 
 def require_space(directory: Path, size_bytes: int) -> None:
-    """Check that writing `size_bytes` leaves the reserve free. Raises Problem(space_insufficient)."""
+    """Check that FREE_RESERVE_BYTES remain free after writing `size_bytes`. Raises Problem(space_insufficient)."""
     free = shutil.disk_usage(directory).free
     if free < size_bytes + FREE_RESERVE_BYTES:
         raise Problem(
@@ -164,7 +164,8 @@ def _status(reader: JournalReader) -> RunStatus | None:
 
 
 def _check_document(path: Path) -> None:
-    """Check the values of a JSON document. Malformed JSON passes, since its readers handle it."""
+    """Refuse a JSON document with NaN, infinities, deep nesting or text that cannot be stored. Malformed JSON passes,
+    since its readers handle it. Raises Problem(bundle_invalid)."""
     try:
         _check_values(path.name, strict_json(path.read_bytes()))
     except FileNotFoundError:

@@ -72,7 +72,7 @@ class Keys:
         return int(self.number(key, default, minimum))
 
     def names(self, key: str) -> list[str]:
-        """A list of texts. Raises Problem(bad_request) that names the key."""
+        """Read a list of strings; empty if the key is missing. Raises Problem(bad_request) that names the key."""
         value = self.take(key, [])
         if not isinstance(value, list):
             raise wrong(

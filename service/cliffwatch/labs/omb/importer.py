@@ -31,7 +31,7 @@ class Imported:
 
 def import_files(workload_path: Path, driver_path: Path) -> Imported:
     """Import a workload file and a driver file. Raises Problem: bad_request for a file that cannot be imported,
-    workload_invalid for an invalid result."""
+    workload_invalid if the imported workload is invalid."""
     remarks = Remarks()
     load = import_workload(read_mapping(workload_path, "workload"), workload_path, remarks)
     driver = import_driver(read_mapping(driver_path, "driver"), remarks)
@@ -71,7 +71,8 @@ def _document(load: ImportedLoad, driver: ImportedDriver, remarks: Remarks) -> d
 
 
 def _buffered(producer: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
-    """Producer settings within the limits of idempotence (acks, requests in flight), as Kafka's own client demands."""
+    """Producer settings that Kafka's own client accepts: idempotence is switched off if acks is not `all`, else
+    requests in flight are limited to MOST_IN_FLIGHT. Each change gives a warning."""
     if not producer.get("idempotence"):
         return producer
     if producer.get("acks", "all") != "all":

@@ -2,8 +2,8 @@
 
 Field names and units: `TestResult.java` of the benchmark, with the times and lengths that the forks add. Only the soak
 is exported, as the benchmark leaves out its warm-up. As in the benchmark, `publishLatency` is from sending to
-acknowledgement and `endToEndLatency` from the record's time to its reading. `publishDelayLatency`, by which the client
-itself was late, has only a mean, since its percentiles cannot be computed.
+acknowledgement and `endToEndLatency` from the record's time to its reading. `publishDelayLatency`, from when a record
+was due to when it was sent, has only a mean, since its percentiles cannot be computed.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _HALVINGS = 16
 
 
 def result_of(directory: Path) -> dict[str, Any]:
-    """Result file of a run. Raises Problem: bad_request for another engine or no window of the soak,
+    """Result file of a run. Raises Problem: bad_request if the run's engine is not kafka or the soak has no window yet,
     journal_unreadable for an invalid order.json."""
     reader = JournalReader(directory)
     order, load = _order(reader)

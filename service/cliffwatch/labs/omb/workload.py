@@ -1,7 +1,7 @@
 """Import the keys of an OpenMessaging Benchmark workload file.
 
-The three dialects differ in the default length of the warm-up: 1 minute upstream, 30 in the forks. A file counts as a
-fork's when it has a key that only forks have.
+The default length of the warm-up is 1 minute upstream, and 30 minutes in the forks by Redpanda and by J. Vanlightly. A
+file counts as a fork's when it has a key that only forks have.
 """
 
 import math
@@ -65,8 +65,8 @@ class ImportedLoad:
 
 
 def import_workload(content: dict[str, Any], path: Path, remarks: Remarks) -> ImportedLoad:
-    """Import a workload file. `path` is its own path, near which a payload file is looked for. Raises
-    Problem(bad_request) that names the key."""
+    """Import a workload file. `path` is the file's path; a payload file is looked for in its directory and in the one
+    above. Raises Problem(bad_request) that names the key."""
     keys = Keys(content, "workload")
     warm_up_minutes = _warm_up(keys, remarks)
     load = ImportedLoad(
@@ -87,7 +87,7 @@ def import_workload(content: dict[str, Any], path: Path, remarks: Remarks) -> Im
 
 
 def _refuse_other_loads(keys: Keys) -> None:
-    """Refuse keys that make the load differ from the benchmark's. Raises Problem(bad_request) that names the key."""
+    """Refuse forks' keys that override the load given by other keys. Raises Problem(bad_request) that names the key."""
     for key, words in _OTHER_LOADS.items():
         if key in keys:
             raise wrong(f"workload.{key}", words)

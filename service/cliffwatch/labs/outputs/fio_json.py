@@ -1,7 +1,8 @@
 """Read fio's JSON with `--status-interval`: a window is the difference between two successive objects.
 
-fio counts from its start. Percentiles need the bins of `--output-format=json+`; without them a window has only a mean.
-While a job hangs, fio writes no object: the window then is longer by that time, and the slowest I/O shows the hang.
+fio's counts are totals since its start. Percentiles need the bins of `--output-format=json+`; without them a
+window has only a mean. While a job hangs, fio writes no object: the window then is longer by that time, and the slowest
+I/O shows the hang.
 """
 
 from collections.abc import Iterable
@@ -54,7 +55,7 @@ def read(lines: Iterable[str]) -> Reading:
 
 
 def _read_object(number: int, document: dict[str, Any]) -> tuple[Snapshot, _Sums, float]:
-    """Counts so far, sums of latencies, and the latency of the slowest operation in seconds. Raises BadLineError."""
+    """Parse an object: counts and sums of latencies so far, and the longest latency in seconds. Raises BadLineError."""
     try:
         return read_snapshot(document), _sums(document), _longest_seconds(document)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -80,7 +81,7 @@ def _longest_seconds(document: dict[str, Any]) -> float:
 
 
 def _latencies(described: dict[str, Any]) -> list[dict[str, Any]]:
-    """Total latency where fio measured it, else completion latency."""
+    """Statistics of the total latency (`lat_ns`) where fio measured it, else of the completion latency (`clat_ns`)."""
     return [described[name] for name in ("lat_ns", "clat_ns") if described.get(name, {}).get("N")][:1]
 
 

@@ -10,7 +10,8 @@ from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, OLDEST_COLUMN, 
 from cliffwatch.base.histogram import QUANTILES
 from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Reading, quantile_column
 
-#: Operations in memory, eight bytes each; all are read before any window is made, since logs are not in order of time.
+#: Most operations that are held in memory, eight bytes each: all are read before any window is made, since logs are not
+#: in order of time.
 OPERATIONS_LIMIT = 50_000_000
 #: Windows are one second long, and ten in a log of more than an hour.
 _SHORT_SECONDS, _LONG_SECONDS, _LONG_FROM_SECONDS = 1.0, 10.0, 3600.0
@@ -31,7 +32,7 @@ class OperationLog:
         self._count = 0
 
     def add(self, line: int, end: float, latency_seconds: float, operation: str = "") -> None:
-        """Add an operation. Raises BadLineError if it cannot be of the same run, or if there are too many."""
+        """Add an operation. Raises BadLineError if it cannot be of the first one's run, or exceeds OPERATIONS_LIMIT."""
         self._count += 1
         if self._count > OPERATIONS_LIMIT:
             raise BadLineError(
@@ -68,8 +69,8 @@ class OperationLog:
         return Reading(rows, operations=self._count)
 
     def _milliseconds(self, line: int, end: float) -> int:
-        """Milliseconds of an end time. Those of a wall clock count from an hour before the first operation in the file,
-        since operations further on may have ended before it. Raises BadLineError."""
+        """Convert an end time to milliseconds: of a wall clock, since an hour before the end of the file's first
+        operation, as operations in later lines may have ended earlier. Raises BadLineError."""
         if self._zero is None:
             self._zero = max(0.0, end - _EARLIER_SECONDS) if end > _EPOCH_FROM else 0.0
         since = round((end - self._zero) * 1000)
@@ -81,7 +82,8 @@ class OperationLog:
 def _fill(
     rows: list[Row], length: float, ends: NDArray[np.float64], latencies: NDArray[np.float32], prefix: str
 ) -> None:
-    """Put the operations of one name into their windows."""
+    """Add the rate and latencies of one name's operations to their windows' rows; to windows in which no operation
+    ended, the age of the oldest one under way."""
     places = np.minimum((ends / length).astype(np.int64), len(rows) - 1)
     order = np.argsort(places, kind="stable")
     borders = np.searchsorted(places[order], np.arange(len(rows) + 1))

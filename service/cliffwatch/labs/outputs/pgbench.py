@@ -19,11 +19,13 @@ _PROGRESS = re.compile(
     rf" stddev {_NUMBER_OR_NONE}"
     r"(?:, (?P<failed>\d{1,15}) failed)?"
 )
-#: client, number, latency in microseconds, script, end in seconds and microseconds since the epoch, optional fields.
+#: Line of a transaction: client, number, latency in microseconds, script, end since the epoch in seconds and
+#: microseconds, optional fields.
 _TRANSACTION = re.compile(
     r"\d+ \d+ (?P<latency>\d{1,15}|skipped|failed|serialization|deadlock) \d+ (?P<at>\d{9,11}) (?P<micro>\d{1,6})\b"
 )
-#: start in seconds since the epoch, transactions, latency in microseconds: sum, sum of squares, minimum, maximum.
+#: Line of an interval: start in seconds since the epoch, number of transactions, then of their latencies in
+#: microseconds the sum, sum of squares, minimum and maximum.
 _SUMS = re.compile(r"(?P<at>\d{9,11}) (?P<count>\d{1,15}) (?P<sum>\d{1,18}) \d+ \d+ (?P<most>\d{1,15})\b")
 #: Times above this are seconds since the epoch (`--progress-timestamp`).
 _EPOCH_FROM = 1e8

@@ -37,7 +37,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Result of a case. `onset_seconds` has infinity for a simulation without a cliff; None: undetermined onsets."""
+    """Result of a case. Infinity in `onset_seconds` is a simulation without a cliff; None: onsets are undetermined."""
 
     case: Case
     onset_seconds: Band | None
@@ -108,7 +108,7 @@ def _row(case: Case, found: Sequence[SimulationResult], is_determined: bool) -> 
 
 
 def document(answer: WhatIfAnswer) -> dict[str, Any]:
-    """The answer as JSON. Seconds are of the whole drive; null in a band of onsets means no cliff within the run."""
+    """The answer as JSON. Times are of the unscaled drive; null in a band of onsets means no cliff within the run."""
     plan = answer.plan
     return {
         "profile": plan.profile.name,

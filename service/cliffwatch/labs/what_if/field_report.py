@@ -110,7 +110,7 @@ def _always() -> Iterator[Statement]:
 
 
 def _by_rest(answer: WhatIfAnswer, name: str, value: object) -> dict[tuple[object, ...], float]:
-    """Onsets in seconds of the simulations with that value, by their other parameters and their seed."""
+    """Onsets in seconds of the simulations in which the parameter has the value, keyed by all other values and seed."""
     row = answer.row(name, value)
     if row is None:
         return {}

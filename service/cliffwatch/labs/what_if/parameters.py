@@ -41,7 +41,7 @@ class Parameter:
         return f"--{self.name}={text}"
 
     def parse(self, text: object) -> Value:
-        """Parse a value that a user or a profile gives. Raises Problem(bad_request) with what would be right."""
+        """Parse a value that a user or a profile gives. Raises Problem(bad_request) that says what would be valid."""
         try:
             return self.read(str(text).strip().lower() if isinstance(text, bool) else str(text).strip())
         except ValueError as error:

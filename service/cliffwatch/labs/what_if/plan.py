@@ -1,4 +1,4 @@
-"""Plan of simulations: every parameter varied by itself, each time over all unpublished ones."""
+"""Plan of simulations: every parameter varied by itself, each time over all values of the unpublished parameters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.what_if.parameters import PARAMETERS, Parameter, Value
 from cliffwatch.labs.what_if.profile import Profile
 
-#: CPU time for each page that the host writes, cleaning and timing included, as measured on streams.
+#: CPU time for each page that the host writes, with garbage collection and timing, measured on the workload `streams`.
 SECONDS_PER_PAGE = 80e-9
 #: Memory of a simulation for each byte of the drive that it simulates, at pages of 16 KiB.
 MEMORY_PER_DRIVE_BYTE = 0.6e-3
@@ -34,7 +34,7 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row of the answer: `parameter` at `value`, all else as in the profile, over all seeds and unknown values.
+    """A row of the answer: `parameter` at `value`, else as in the profile, over all seeds and unpublished values.
 
     `is_as_described`: `value` is the profile's own. The first case of a plan has no parameter: nothing is changed.
     `is_asked`: the user named the value, or this is the first case, so the answer must have it.
@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
-    """Plan of a what-if. `unknown` are the values that every band covers, by parameter; `seconds` is estimated."""
+    """Plan of a what-if. `unknown` has each unpublished parameter's values; `seconds` is the estimated duration."""
 
     profile: Profile
     cases: tuple[Case, ...]
@@ -133,7 +133,8 @@ def _seconds(profile: Profile, count: int, jobs: int, scale: int) -> float:
 
 
 def _scale(profile: Profile, count: int, jobs: int) -> int:
-    """Smallest power of two that keeps the estimate within PATIENCE_SECONDS, as far as enough superblocks remain."""
+    """Smallest power of two to divide the drive's size by so that the plan is estimated to take PATIENCE_SECONDS at
+    most; limited so that SUPERBLOCKS_AT_LEAST remain."""
     largest = (profile.superblocks or SUPERBLOCKS_AT_LEAST) / SUPERBLOCKS_AT_LEAST
     scale = 1
     while scale * 2 <= largest and _seconds(profile, count, jobs, scale) > PATIENCE_SECONDS:

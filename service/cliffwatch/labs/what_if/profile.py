@@ -58,7 +58,7 @@ class Profile:
 
     @property
     def superblocks(self) -> float | None:
-        """Number of the drive's superblocks; None if the profile has no capacity, and counts them by itself."""
+        """Number of the drive's superblocks; None if the profile has no `capacity`, but `blocks` or neither."""
         if "capacity" not in self.settings:
             return None
         page_bytes = self._size("page-size", self.settings.get("page-size", _PAGE_BYTES))
@@ -70,7 +70,7 @@ class Profile:
 
     @property
     def horizon_seconds(self) -> float | None:
-        """Duration of the run; None if it ends after a number of fills instead."""
+        """Duration of the run; None if it ends after a number of drive fills (`fills`) instead."""
         written = self.settings.get("duration")
         if written is None:
             return None

@@ -1,1 +1,1 @@
-"""Data of the report's charts: from windows and telemetry to columns, before anything is drawn."""
+"""Charts of the report: columns for the page's script, from windows and telemetry, and charts drawn as SVG."""

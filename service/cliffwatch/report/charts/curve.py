@@ -53,7 +53,7 @@ def _spread_lines(path: Path) -> list[bytes]:
 
 
 def _point(line: bytes) -> CurvePoint | None:
-    """Curve point of a line; None where it holds no window."""
+    """Curve point from a line of windows.jsonl; None where the line holds no window."""
     try:
         body = json.loads(opened(line))
         measured: dict[str, dict[str, float | None]] = body["latency"]

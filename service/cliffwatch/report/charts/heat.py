@@ -1,4 +1,4 @@
-"""Latency heat map: distribution of request or operation latencies over time; a percentile is one line of it.
+"""Latency heat map: how request or operation latencies are distributed over time; a percentile is one line in it.
 
 It is drawn here and not by the page's script, so that it prints and needs no script.
 """
@@ -35,7 +35,7 @@ class HeatMap:
 
 
 def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap | None:
-    """Heat map from histogram buckets, over `seconds` from `zero` on; None when they counted nothing."""
+    """Heat map from telemetry's histogram buckets, for `seconds` from time `zero` on; None if they hold too little."""
     by_bound: dict[float, list[Samples]] = {}
     for samples in buckets:
         by_bound.setdefault(float(samples.labels["le"]), []).append(samples)
@@ -68,7 +68,7 @@ def shares_of(edges: Floats, bounds: list[float], counts: Floats) -> HeatMap | N
 
 
 def _column_titles(heat: HeatMap, width: float, height: float, what: str) -> list[str]:
-    """SVG tooltip of each column: its time span, and the bounds for half and for 99 % of its latencies."""
+    """SVG tooltip of each column: its time span, and the bounds up to which half and 99 % of its latencies lie."""
     below = np.cumsum(np.nan_to_num(heat.shares), axis=0)
     parts = []
     for column in np.flatnonzero(np.nansum(heat.shares, axis=0) > 0):

@@ -32,7 +32,7 @@ _UNNAMED = "No drive was watched: --drives names those of the brokers' hosts for
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Telemetry from which layers are computed; `operation` is read or write, `drives` those of the target."""
+    """Telemetry of the layers below the client, for reads or for writes (`operation`), on the target's `drives`."""
 
     telemetry: Telemetry
     operation: Literal["read", "write"]
@@ -40,7 +40,7 @@ class Layers:
 
     @classmethod
     def of(cls, run: Collected, primary: str | None) -> "Layers | None":
-        """Layers of a run, for reads or writes by its `primary` latency; None when no series of its drives exists."""
+        """Layers of a run, for reads if its `primary` latency is of reads, else writes; None without drives' series."""
         if run.telemetry is None:
             return None
         operation: Literal["read", "write"] = "read" if primary is not None and primary.startswith("read") else "write"
@@ -51,7 +51,7 @@ class Layers:
         return cls(run.telemetry, operation, drives) if drives else None
 
     def columns(self, starts: Floats, ends: Floats, longest_seconds: float) -> dict[str, Floats]:
-        """Columns by names of `LAYERS`, one value for each span: seconds, or requests; NaN where nothing is known."""
+        """Columns by their names in `LAYERS`, with a value per span: seconds, or queued requests; NaN if unknown."""
         span = (starts, ends, longest_seconds)
         columns = {
             "device_p99": quantile(self._samples(DEVICE_LATENCY), 0.99, *span),
@@ -67,7 +67,7 @@ class Layers:
         return {name: column for name, column in columns.items() if not np.isnan(column).all()}
 
     def of_windows(self, starts: Floats, ends: Floats) -> dict[str, Floats]:
-        """`columns` of windows; a window that is not measured has NaN for its start and end."""
+        """Same as `columns`, with windows as spans. Pass NaN as start and end of a window that was not measured."""
         known = ~np.isnan(starts)
         if not known.any():
             return {}
@@ -84,7 +84,7 @@ class Layers:
         return heat_map(self._samples(DEVICE_LATENCY), zero, seconds)
 
     def _samples(self, name: str) -> list[Samples]:
-        """Samples of a series, only of this operation if they have that label; buckets without a bound are left out."""
+        """Samples of a series for this operation, or with no operation label; buckets without a bound are left out."""
         found = self.telemetry.of(name)
         if name.endswith("_bucket"):
             found = tuple(samples for samples in found if _has_bound(samples))
@@ -92,7 +92,7 @@ class Layers:
 
 
 def _has_bound(samples: Samples) -> bool:
-    """Whether the label `le` is a number: telemetry may come from an untrusted bundle."""
+    """Whether the label `le`, the bound of a bucket, is a number: telemetry may come from an untrusted bundle."""
     try:
         return not np.isnan(float(samples.labels.get("le", "nan")))
     except ValueError:
@@ -102,7 +102,7 @@ def _has_bound(samples: Samples) -> bool:
 def layers_document(run: Collected, latency: Mapping[str, LatencyOfOperation], primary: str | None) -> LayersDocument:
     """The report's `layers`: rows for the load, its phases and its hours, or `missing`, the reason why there are none.
 
-    `latency` is the report's field; the latency `primary` in it is compared with the layers below.
+    `latency` is the report's field of that name; its latency `primary` is compared with the layers.
     """
     layers = Layers.of(run, primary)
     body: LayersDocument = {}

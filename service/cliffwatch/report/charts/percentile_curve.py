@@ -23,7 +23,7 @@ _PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999", "
 
 
 def curves_of(groups: Iterable[LatencyGroup]) -> dict[str, dict[str, Histogram]]:
-    """Merged histograms to draw, by latency name and then by phase, or WHOLE_LOAD without one of these phases."""
+    """Merged histograms to draw, by latency name, then by phase: baseline and soak, or WHOLE_LOAD without either."""
     whole: dict[str, Histogram] = {}
     phases: dict[str, dict[str, Histogram]] = {}
     for group in groups:

@@ -137,7 +137,7 @@ def _drawn(found: ReportedFinding, zero: float) -> dict[str, Any]:
 
 
 def _band(name: str, finding: Finding) -> dict[str, Any]:
-    """Band of the baseline, in which nine of ten of its windows were, in microseconds."""
+    """Band in which nine of ten of the baseline's windows lay, in microseconds, as field `name`; empty if unknown."""
     if finding.size is None:
         return {}
     baseline = finding.size.baseline
@@ -153,7 +153,7 @@ def _microseconds(seconds: float | None) -> float | int | None:
 
 
 def _rates(rows: list[JournalWindow | None]) -> dict[str, Column]:
-    """Rates per measured second. Device writes and reads are one column, since the engine's `bytes` are one, too."""
+    """Rates per measured second. Device writes and reads are added up in one column, as in the engine's `bytes`."""
     sources = {
         "bytes": ("bytes",),
         "operations": ("operations",),
@@ -208,7 +208,7 @@ def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
 
 
 def _last_updates(events: Sequence[Event]) -> Iterator[Event]:
-    """Events with only the last update of each finding; the finding itself is drawn at its onset."""
+    """All events, but only the last update of each finding; the finding itself is drawn at its onset."""
     last: dict[FindingKey, Event] = {}
     for event in events:
         if (key := _updated(event)) is not None:
@@ -245,7 +245,7 @@ def _plain(number: float) -> float | int:
 
 
 def as_data(series: ChartSeries, document: ReportDocument) -> dict[str, Any]:
-    """Chart data for the page's script."""
+    """Chart data for the page's script: the series, with levels, phases and gaps from the document."""
     coverage = document.get("coverage", {})
     return {
         "elapsed": series.elapsed,

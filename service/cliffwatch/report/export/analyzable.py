@@ -1,4 +1,4 @@
-"""The CSV that `cliffwatch analyze` reads, with all input of a run's own analysis, so that both have the same findings.
+"""The CSV that `cliffwatch analyze` reads: all input of a run's own analysis, so that it leads to the same findings.
 
 A row is a window or a gap. Latency columns without a name are those of the primary operation, which the column
 `operation` names; columns of other operations and of single drives include their names.
@@ -60,7 +60,7 @@ def analyzable(table: WindowTable) -> AnalyzableTable:
 
 
 def _series(table: WindowTable) -> dict[str, Series]:
-    """All series of the run, by name."""
+    """Series for detection that any window of the run has, by name."""
     known: dict[str, Series] = {}
     for piece in table.pieces():
         for series in series_of(piece) if isinstance(piece, JournalWindow) else ():
@@ -98,7 +98,7 @@ def _rows(table: WindowTable, columns: dict[str, str], known: dict[str, Series])
 
 
 def _parted(pieces: Iterable[JournalWindow | Gap], moment: float) -> Iterator[JournalWindow | Gap]:
-    """Pieces with a gap across `moment` split in two there, since the part before it (warm-up) is not judged."""
+    """Pieces, with a gap across `moment` (end of the warm-up) split in two there: only the second part is judged."""
     for piece in pieces:
         if isinstance(piece, Gap) and piece.start < moment < piece.end:
             yield replace(piece, end=moment)

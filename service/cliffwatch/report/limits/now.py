@@ -1,8 +1,8 @@
 """Current values of a live run's limits, and how far each is from its bound.
 
-Judged spans, times of breaches and worst values are the same as in the report (`analysis/limit_spans.py`), with
-percentiles read off merged histograms. A watch follows a run's journal and holds no more than a limit's span of it, so
-that a request of a page costs little however long the run is.
+Breaches and worst values are found as in the report (`analysis/limit_spans.py`), over the same spans; percentiles are
+those of merged histograms. A watch reads a run's journal incrementally and holds only the windows of a limit's span, so
+a page request is cheap however long the run is.
 """
 
 import threading
@@ -48,7 +48,7 @@ class LimitNow:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Values that are not in windows: write amplification by limit span (highest drive), and kinds of the findings."""
+    """Values that windows lack: write amplification by span of the limit (highest of all drives), kinds of findings."""
 
     amplification: dict[float | None, float]
     found: Sequence[str]
@@ -91,7 +91,7 @@ class _Slider:
                 self._judge(over)
 
     def _judge(self, over_seconds: float) -> None:
-        """Record a breach if the span that begins with the first window held breaks the limit. Safe to repeat."""
+        """Record a breach if the span that begins with the oldest window in memory breaks the limit. Safe to repeat."""
         badness = self._badness if self.is_judged else None
         if badness is None:
             return
@@ -107,7 +107,10 @@ class _Slider:
 
     @property
     def _badness(self) -> float | None:
-        """How badly the windows held break the limit; None where it holds."""
+        """How badly the windows in memory break the limit: share of latencies above it, or the rate, negated.
+
+        None where the limit holds.
+        """
         if self.limit.subject is LimitSubject.THROUGHPUT:
             return -(self.value or 0.0) if self.is_beyond else None
         count = self._merged.count
@@ -164,7 +167,7 @@ class _Slider:
 
 
 def first_words(start_seconds: float, worst: str, breaches: int) -> str:
-    """Text on a limit's first breach: start of the window that broke it, as in the report, worst value, later ones."""
+    """Text on a limit's first breach: start of its window, as in the report, worst value, count of later breaches."""
     again = f", {breaches - 1} {'time' if breaches == 2 else 'times'} more" if breaches > 1 else ""
     return f"first at {elapsed(start_seconds)} ({worst} at worst){again}"
 

@@ -80,7 +80,7 @@ def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judg
 
 
 def _missed(coverage: Coverage | None) -> str:
-    """Reason why limits cannot be judged to have held: coverage is too low; else empty."""
+    """Why no limit can be judged to have held, where coverage is too low; else empty."""
     if coverage is None or coverage.ratio >= COVERAGE_MINIMUM:
         return ""
     return f"it held in what was measured, which is {percent(coverage.ratio)} of the time"
@@ -147,8 +147,8 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
 
 
 def _least_margin(windows: Sequence[JournalWindow], name: str, limit: Limit) -> str:
-    """Text of the least margin of a limit that held. A span's percentile is at most the highest of its windows'; where
-    that is beyond the bound, the margin is unknown: empty."""
+    """Text of the least margin of a limit that held, from the highest percentile of any window: no span's is higher.
+    Empty where that percentile is beyond the bound, so that the margin is unknown."""
     key = _STORED[limit.measure]
     highest = [value for window in windows if (value := window.latency.get(name, {}).get(key)) is not None]
     highest += [
@@ -196,7 +196,7 @@ def _tally(reader: JournalReader, window: JournalWindow, name: str, limit: Limit
 def _merged(reader: JournalReader, windows: Sequence[JournalWindow], name: str, limit: Limit) -> Histogram | None:
     """Merged histogram of latency `name`; None where latency.hlog is damaged there, which the report shows elsewhere.
 
-    A window without this latency adds nothing, or the age of the oldest operation in a stall (`outstanding`).
+    A stalled window adds the age of its oldest operation (`outstanding`), even if it does not have this latency.
     """
     timed = [window for window in windows if name in window.latency]
     merged = reader.merged(timed, lambda window: "span").get("span", {}).get(name) if timed else Histogram()

@@ -63,7 +63,7 @@ def draw(report: Report) -> bytes:
 
 
 def composed(report: Report) -> Figure:
-    """Figure of the picture; to be composed and used within `styled`."""
+    """Figure of the picture. Call this, and use the figure, only within `styled`."""
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), dpi=DOTS_PER_INCH, facecolor="white")
     FigureCanvasAgg(figure)
     _Picture(figure, report.document, report.series).compose()

@@ -15,7 +15,7 @@ from cliffwatch.base.memory_limit import ENVIRONMENT
 from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import files
 
-#: The picture of 36 h takes some seconds.
+#: Time limit of drawing; the picture of 36 h takes some seconds.
 _PATIENCE_SECONDS = 300.0
 
 _LOG = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def picture_of(
 ) -> bytes:
     """PNG picture of the report in `directory`, or in the directory `report` where given; drawn if it is not stored.
 
-    `cache` is the directory of matplotlib's font list; `turn` is held while a picture is drawn or waited for.
+    `cache` is the directory of matplotlib's font list; `turn()`, a context, is held while drawing or waiting for it.
     Raises Problem: report_not_ready without a report, journal_unreadable where report.json cannot be read, internal
     when the picture cannot be drawn, or what `turn` raises.
     """

@@ -25,7 +25,7 @@ class Writing:
         self._paths = TextToPath()
 
     def width(self, text: Text) -> float:
-        """Width of a text that is in the picture."""
+        """Width of a text of the picture, at the text's own size and weight."""
         weight = "bold" if text.get_fontweight() == "bold" else "normal"
         return self.extent(text.get_text(), float(text.get_fontsize()), weight)
 

@@ -15,9 +15,9 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 def constrained(schema: dict[str, Any] | None = None) -> ConfigDict:
-    """Configuration of an object without unknown fields; docstrings below fields describe them; `schema` is added."""
+    """Pydantic configuration: unknown fields are refused, docstrings below fields describe them, `schema` is added."""
     return ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=schema)
 
 
-#: Decorator of a type without further JSON Schema.
+#: Decorator of a type with no JSON Schema besides that of its fields.
 document = with_config(constrained())

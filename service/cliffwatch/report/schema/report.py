@@ -264,7 +264,7 @@ class WatchingCost(TypedDict):
 
 @document
 class ReportBody(TypedDict):
-    """All of it but the headline, which is made of it."""
+    """All fields of the report but the headline, which is made from them."""
 
     format_version: Literal[2]
     """Grows when a field changes its meaning or goes away."""
