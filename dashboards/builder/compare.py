@@ -281,7 +281,7 @@ def _latency(slot: str) -> str:
 
 
 def _below(slot: str) -> str:
-    """PromQL: 1 for each drive below the run; a series that is multiplied by it gets the run's id."""
+    """PromQL info metric of the run's drives, with value 1: multiply by it to add the label `run_id`."""
     return f'run_instance_device:cliffwatch_device_info:newest{{run_id="${{{slot}}}"}}{_moved(slot)}'
 
 

@@ -50,8 +50,8 @@ class Span:
 class Breach:
     """Overlapping spans that break a limit, and the worst of them.
 
-    `start` and `end` are those of the window that broke the limit: the last window of the first span, before which the
-    limit held. `until` is the end of the last span.
+    `start` and `end` bound the window at which the limit was first broken: the last one of the first span. `until` is
+    the end of the last span.
     """
 
     start: float

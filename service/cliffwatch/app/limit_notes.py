@@ -9,10 +9,10 @@ from cliffwatch.telemetry.prometheus import QueryFailed
 
 
 def notes_on_limits(workload: Workload, drives: Sequence[str], source: DriveSource, now: float) -> list[str]:
-    """A note on each limit that cannot be judged: it makes the run `invalid`, otherwise seen only at the run's end.
+    """Warn before a run of limits on write amplification that cannot be judged: the run would end as `invalid`.
 
-    For a limit on write amplification with a drive, Prometheus is queried at `now`, in seconds since the epoch.
-    `drives` are the watched drives, by their names in `source`.
+    If there are `drives` (those that are watched, by their names in `source`), Prometheus is queried at `now`, in
+    seconds since the epoch.
     """
     limits = [text for text in workload.limits if parse_limit(text).subject is LimitSubject.AMPLIFICATION]
     if not limits:

@@ -54,9 +54,9 @@ class Losses:
         return max(0.0, pause - waited_seconds)
 
     def is_exhausted(self, watched_seconds: float) -> bool:
-        """Whether to start no more workers, when the service has known of these deaths for `watched_seconds`.
+        """Whether to stop retrying: enough deaths over a long enough time (`watched_seconds`, or their pauses).
 
-        For a run that was given up only their number counts: its report gets a few attempts.
+        Once the run was given up only their number counts: its report gets a few attempts.
         """
         if self.count < LEAST_WORKERS:
             return False

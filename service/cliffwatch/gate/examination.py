@@ -263,7 +263,7 @@ def _named(target: DeviceTarget, sys: Path) -> list[Drive]:
 
 
 def _partition_number(identity: str, sys: Path) -> str | None:
-    """major:minor of the partition to whose node `identity` leads, else None. Raises Problem(target_missing)."""
+    """major:minor if `identity` is a path of a partition's device node, else None. Raises Problem(target_missing)."""
     number = device_number(identity) if identity.startswith("/") else None
     if number is None:
         return None

@@ -1,4 +1,4 @@
-"""Fit a level that begins to rise and keeps rising, and compare it with a daily swing of a steady or improving run."""
+"""Fit a rise that lasts until the end of a series, and compare its error with that of the best daily cycle."""
 
 import math
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ def _sasl(mechanism: str, jaas: str, remarks: Remarks) -> dict[str, Any]:
 
 
 def _tls(common: Keys, remarks: Remarks) -> dict[str, Any]:
-    """TLS settings. PEM stores are used as they are; a key store in PEM holds the key and its certificates."""
+    """Convert TLS keys. Only PEM stores are taken, by path; a key store is both certificate and key file."""
     tls: dict[str, Any] = {"ca_file": _pem(common, "truststore", remarks) or SYSTEM_CERTIFICATES}
     own = _pem(common, "keystore", remarks)
     if own is not None:

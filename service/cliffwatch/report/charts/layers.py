@@ -67,7 +67,7 @@ class Layers:
         return {name: column for name, column in columns.items() if not np.isnan(column).all()}
 
     def of_windows(self, starts: Floats, ends: Floats) -> dict[str, Floats]:
-        """Same as `columns`, with windows as spans. Pass NaN as start and end of a window that was not measured."""
+        """Columns of drive and queue, a value per window; a window that was not measured has NaN as start and end."""
         known = ~np.isnan(starts)
         if not known.any():
             return {}
