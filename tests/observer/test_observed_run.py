@@ -1,7 +1,10 @@
 """A system that others load, seen through a real Prometheus that goes away and comes back."""
 
 import json
+import os
+import signal
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,12 @@ from testkit.worker_runs import events, queue_run, start_worker
 from tests.observer.observed import SELECTOR, ObservedDemo
 from tests.telemetry.prometheus_server import PrometheusServer
 
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.engines.contract import EngineContext, Probe
 from cliffwatch.engines.observe import ObserveEngine, ObserveLoad
-from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.journal import EventLog, JournalReader, JournalWindow, files
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import ObservedTarget
 
 LOAD: dict[str, Any] = {"latency": {"publish": {"histogram": SELECTOR}}, "bytes": "demo_bytes_total"}
@@ -44,6 +50,13 @@ def probe(load: dict[str, Any], directory: Path, window_seconds: float = 2.0) ->
 
 def windows_of(directory: Path) -> list[JournalWindow]:
     return list(JournalReader(directory).windows())
+
+
+def engine_of(directory: Path) -> int:
+    """Process id of the run's engine."""
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    return heartbeat.engines[0].pid
 
 
 def names_of(directory: Path) -> list[str]:
@@ -81,6 +94,41 @@ def test_a_window_has_what_was_counted_in_it_and_a_slow_span_is_in_the_percentil
     report = json.loads((directory / files.REPORT_JSON).read_text())
     assert report["verdict"]["name"] in {"pass", "invalid"}
     assert any("errors are not observed" in each for each in report["facts"]["warnings"])
+
+
+@pytest.mark.parametrize("killed", ["engine", "worker"])
+def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
+    tmp_path: Path, prometheus: PrometheusServer, killed: str
+) -> None:
+    with ObservedDemo() as system:
+        prometheus.scrape("demo", system.port)
+        with prometheus:
+            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
+            directory = queue_run(
+                tmp_path / killed,
+                target=ObservedTarget(name="demo"),
+                load=LOAD,
+                **WORKLOAD | {"phases": {"soak": "20s"}},
+            )
+            worker = start_worker(directory)
+            wait_until(lambda: len(windows_of(directory)) >= 3, "windows")
+            if killed == "engine":
+                os.kill(engine_of(directory), signal.SIGKILL)
+            else:
+                worker.kill()
+                worker.wait()
+                # Longer than a window.
+                time.sleep(5)
+                for state in (RunState.INTERRUPTED, RunState.STARTING):
+                    change_state(EventLog(directory), state, time.time())
+                worker = start_worker(directory)
+            assert worker.wait(120) == 0
+    windows = windows_of(directory)
+    assert len(windows) == 10
+    assert all(after.start == pytest.approx(before.end) for before, after in pairwise(windows))
+    counted = [window.counters["operations"] for window in windows]
+    assert counted == pytest.approx([400] * 10, rel=0.1)
+    assert json.loads((directory / files.REPORT_JSON).read_text())["verdict"]["name"] == "pass"
 
 
 def test_a_check_says_what_there_is_and_what_is_missing(

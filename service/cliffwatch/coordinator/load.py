@@ -128,6 +128,7 @@ class LoadPhase:
             may_move=self._may_move,
             resumed=last is not None,
             restarts=self._context.figures.engine_restarts,
+            reported_until=None if last is None else last.end,
         )
         if not self._resumed:
             self._enter_phase(timeline.load_start)

@@ -28,7 +28,8 @@ class EngineContext:
     because its name may lead elsewhere by then. `scratch` is a directory for the engine's job files. The load lasts
     from `start` to `stop` (seconds since the epoch, both on the window grid, the multiples of `window_seconds`); `plan`
     and `prepare` get estimates of them. `resumed`: files of an earlier engine of this run may exist. `load_start`: when
-    the run's load began; None if it begins with this engine. `may_begin_late`: the load may begin late, since no other
+    the run's load began; None if it begins with this engine. `reported_until`: end of the last window that the run has;
+    None if it has none. `may_begin_late`: the load may begin late, since no other
     part has to begin at the same time. `bootstrap_servers`: addresses of a broker target. `state_directory`: the
     service's, where this project's programs are built.
     """
@@ -43,6 +44,7 @@ class EngineContext:
     state_directory: Path
     resumed: bool = False
     load_start: float | None = None
+    reported_until: float | None = None
     bootstrap_servers: tuple[str, ...] = ()
     descriptor: int | None = None
     may_begin_late: bool = True
@@ -166,6 +168,12 @@ class Engine(Protocol):
     @property
     def stop_signal(self) -> signal.Signals:
         """Signal on which the engine finishes its window and exits."""
+        ...
+
+    @property
+    def reads_history(self) -> bool:
+        """True when its windows are of what others recorded: an engine that is started again reports those that were
+        missed, and freezes of its own process change none."""
         ...
 
     def is_virtual(self, load: Any) -> bool:

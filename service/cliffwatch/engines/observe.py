@@ -92,6 +92,7 @@ class ObserveEngine:
     target_kinds = frozenset({"observed"})
     latencies = tuple(each.value for each in Operation)
     stop_signal = signal.SIGTERM
+    reads_history = True
 
     def is_virtual(self, load: ObserveLoad) -> bool:
         return False
@@ -127,7 +128,8 @@ class ObserveEngine:
 
     @staticmethod
     def _command(load: ObserveLoad, context: EngineContext) -> list[str]:
-        times = (context.start, context.stop, context.window_seconds)
+        begin = context.begun if context.reported_until is None else context.reported_until
+        times = (begin, context.stop, context.window_seconds)
         return [sys.executable, "-m", "cliffwatch.observer", load.model_dump_json(), *map(repr, times)]
 
 

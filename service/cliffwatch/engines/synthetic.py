@@ -50,6 +50,7 @@ class SyntheticEngine:
     target_kinds = frozenset({"synthetic"})
     latencies = ("publish", "publish_service")
     stop_signal = signal.SIGTERM
+    reads_history = False
 
     def is_virtual(self, load: SyntheticLoad) -> bool:
         return load.time == "virtual"

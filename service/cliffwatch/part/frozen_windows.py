@@ -11,12 +11,13 @@ STALLS_LENGTHEN = frozenset({"fio"})
 
 
 class FrozenWindows:
-    """Freezes of one run. In virtual time there are none."""
+    """Freezes of one run. There are none in virtual time, and none that matter to windows which others recorded."""
 
     def __init__(self, context: PartContext) -> None:
         self._context = context
         self._window_seconds = context.workload.window
-        self._watch = None if context.is_virtual else FreezeWatch(context.run_clock.now)
+        is_watched = not context.is_virtual and not context.engine.reads_history
+        self._watch = FreezeWatch(context.run_clock.now) if is_watched else None
 
     def follow(self, engine_pid: int | None) -> None:
         """Watch another engine from now on, or none."""

@@ -64,7 +64,7 @@ class Prepare(_Line):
 class Load(_Line):
     """Command to make load from `start` to `stop`, in seconds since the epoch. `may_move`: if the engine is ready
     later, the load begins then, and lasts as long as planned. `resumed`: files of an earlier engine may exist.
-    `restarts`: engine restarts that the run has used up.
+    `restarts`: engine restarts that the run has used up. `reported_until`: end of the last window that the run has.
     """
 
     type: Literal["load"] = "load"
@@ -73,6 +73,7 @@ class Load(_Line):
     may_move: bool
     resumed: bool
     restarts: int
+    reported_until: float | None = None
 
 
 class Flush(_Line):

@@ -42,8 +42,9 @@ class PartLoad:
         self._restarts = command.restarts
         self._windows = 0
         self._device_io = DeviceIo(target.counted_drives)
-        # In virtual time a window takes only as long as printing it, so host conditions say nothing about it.
-        self._host = None if context.is_virtual else HostConditions()
+        self._reported_until = command.reported_until
+        # Host conditions say nothing about a window that takes only as long as printing it, or that others recorded.
+        self._host = None if context.is_virtual or context.engine.reads_history else HostConditions()
         self._engine_pid: int | None = None
         self._engine_end: EngineEnd | None = None
         self._event_limit = EventLimit()
@@ -108,7 +109,9 @@ class PartLoad:
         ready = grid_line_at_or_after(self._context.run_clock.now() + self._lead_seconds, self._window_seconds)
         start = max(ready, self._start)
         self._move(start)
-        return start if start < self._stop - self._window_seconds * GAP_TOLERANCE else None
+        last = self._stop - self._window_seconds * GAP_TOLERANCE
+        is_left = self._context.engine.reads_history and (self._reported_until or self._start) < last
+        return start if start < last or is_left else None
 
     def _one_engine(self, start: float) -> str:
         """Run one engine process until it has ended; returns its last message."""
@@ -119,6 +122,7 @@ class PartLoad:
             stop=self._stop,
             resumed=self._command.resumed or self._restarts > 0,
             load_start=self._start,
+            reported_until=self._reported_until,
             may_begin_late=self._command.may_move,
         )
         launch = self._launch(engine_context)
@@ -243,6 +247,7 @@ class PartLoad:
         if self._host is not None:
             self._host.since_last().add_to(window)
         self._windows += 1
+        self._reported_until = window.end
         self._context.emit(window)
 
     def _look_at_target(self) -> None:

@@ -33,6 +33,7 @@ class FioEngine:
     target_kinds = frozenset({"directory", "device"})
     latencies = OPERATIONS
     stop_signal = signal.SIGINT
+    reads_history = False
 
     def is_virtual(self, load: FioLoad) -> bool:
         return False

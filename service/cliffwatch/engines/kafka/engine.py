@@ -28,6 +28,7 @@ class KafkaEngine:
     target_kinds = frozenset({"broker"})
     latencies = ("publish", "publish_service", "end_to_end")
     stop_signal = signal.SIGTERM
+    reads_history = False
 
     def is_virtual(self, load: KafkaLoad) -> bool:
         return False

@@ -32,6 +32,7 @@ class StorageEngine:
     target_kinds = frozenset({"directory"})
     latencies = ("append", "append_service", "sync", "write", "read", "read_service", "end_to_end")
     stop_signal = signal.SIGTERM
+    reads_history = False
 
     def is_virtual(self, load: StorageLoad) -> bool:
         return False
