@@ -134,7 +134,15 @@ def mounted(source: Path | str, mount_point: Path, *options: str) -> Iterator[Pa
     try:
         yield mount_point
     finally:
-        command("umount", mount_point)
+        # A process that was killed may still be on its way out.
+        wait_until(lambda: _is_unmounted(mount_point), f"the end of the mount at {mount_point}", seconds=30.0)
+
+
+def _is_unmounted(mount_point: Path) -> bool:
+    """Unmount a file system; False while it is busy."""
+    done = subprocess.run(["umount", mount_point], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or "busy" in done.stderr, done.stderr
+    return done.returncode == 0
 
 
 @contextmanager

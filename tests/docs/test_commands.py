@@ -57,12 +57,17 @@ INSTEAD = (
     (r"(?<=what-if )field-report", "my-drive.yaml"),
     (r"capacity=3\.84TB --set rate=0\.3GB --set duration=24h", "capacity=6.4GB --set rate=0.1GB --set duration=5min"),
 )
+OBSERVED = "cliffwatch run start observe-redpanda --target observed:orders"
+OBSERVED_DRIVES = f"""{OBSERVED} --drives 'prometheus:instance=~"broker-.*",device=~"nvme.*"'"""
 REMOTE = (
     "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092 "
     """--drives 'prometheus:instance=~"broker-.*",device=~"nvme.*"'"""
 )
 #: Commands that are refused here, with the exit status and why: these machines and these runs do not exist.
 REFUSED = {
+    # Nothing observes Redpanda here; tests/observer has a system that Prometheus knows.
+    f"{OBSERVED} --dry-run": (2, "does not answer: [Errno 111]"),
+    OBSERVED_DRIVES: (3, "cannot be looked up: Prometheus at"),
     "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092": (2, "does not answer: Connection refused"),
     # That file is for a directory here; tests/telemetry has drives of other hosts.
     **dict.fromkeys((REMOTE, f"{REMOTE} --dry-run"), (2, "fio loads device, directory, not broker")),

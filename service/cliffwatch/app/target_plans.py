@@ -11,7 +11,7 @@ from cliffwatch.app.limit_notes import notes_on_limits
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.questions import Questions, Unanswered
-from cliffwatch.engines.contract import EngineContext
+from cliffwatch.engines.contract import EngineContext, Probe
 from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.gate import Examination, Objection, confirmation_sentence, examine, notes_on_plan, objections_to_plan
 from cliffwatch.model.drives import PrometheusDrives
@@ -30,6 +30,12 @@ _NO_DRIVES = {
     "broker": "no drive is watched: name those of the brokers' hosts by --drives 'prometheus:SELECTOR', or, of brokers "
     "on this machine, their data directories by broker:HOST:PORT@/DIRECTORY",
     "observed": "no drive is watched: name those of the system's hosts by --drives 'prometheus:SELECTOR'",
+}
+
+#: Codes of objections of a preflight check, by kind of target: no answer, and an answer that refuses the load.
+_PREFLIGHT = {
+    "broker": ("brokers_unreachable", "load_refused"),
+    "observed": ("metrics_unreachable", "metrics_missing"),
 }
 
 
@@ -98,8 +104,7 @@ class TargetPlanner:
         objections = (
             *examination.objections,
             *objections_to_plan(examination, plan, workload.free_space_reserve_ratio),
-            *(Objection("brokers_unreachable", message) for message in probe.unreachable),
-            *(Objection("load_refused", message) for message in probe.refused),
+            *_preflight_objections(probe, target),
         )
         notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
         watched = elsewhere or [drive.name for drive in examination.drives]
@@ -149,3 +154,13 @@ class TargetPlanner:
             yield
         finally:
             self._asking_brokers.release()
+
+
+def _preflight_objections(probe: Probe, target: AnyTarget) -> list[Objection]:
+    """Objections of a preflight check."""
+    # Engines without brokers or metrics refuse a load only, such as options that fio does not have here.
+    unreachable, refused = _PREFLIGHT.get(target.kind, _PREFLIGHT["broker"])
+    return [
+        *(Objection(unreachable, message) for message in probe.unreachable),
+        *(Objection(refused, message) for message in probe.refused),
+    ]
