@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.cli.command_tree import cliffwatch
 from tests.labs.omb.field_report import DRIVER, FIELD_REPORT
 
@@ -46,6 +47,21 @@ def test_the_field_reports_files_come_over_without_a_warning(tmp_path: Path) -> 
     again = parse_workload(format_workload(found.workload))
     assert again == found.workload
     load_of(again)
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"producerRate": 0, "warmupProducerRate": 1000}, "warmupProducerRate"),
+        ({"warmupDurationMinutes": 0, "warmupProducerRate": 1000}, "warmupProducerRate"),
+        ({"useRandomizedPayloads": False, "randomBytesRatio": 0.5}, "randomBytesRatio"),
+        ({"subscriptionsPerTopic": 0, "consumerBacklogSizeGB": 5}, "consumerBacklogSizeGB"),
+    ],
+    ids=str,
+)
+def test_a_key_without_effect_is_named(tmp_path: Path, changed: dict[str, object], key: str) -> None:
+    found = imported(tmp_path, yaml.safe_dump(yaml.safe_load(FIELD_REPORT) | changed))
+    assert [remark for remark in (*found.warnings, *found.notes) if remark.startswith(f"{key}: ")]
 
 
 @pytest.mark.parametrize(

@@ -154,10 +154,14 @@ def _producer(
     if rate == 0:
         remarks.note("producerRate", "0 looks for the highest rate that is sustained with p99 up to 1 s; set `search`")
         load.search = dict(_SEARCH)
+        if warm_up_rate > 0:
+            remarks.warn("warmupProducerRate", "not honoured: the search for a rate begins with the warm-up")
     elif warm_up_rate > 0 and warm_up_minutes > 0:
         producer |= {"rate": warm_up_rate, "steps": [{"after": _minutes(warm_up_minutes), "rate": rate}]}
     else:
         producer["rate"] = rate
+        if warm_up_rate > 0:
+            remarks.note("warmupProducerRate", "of no effect: there is no warm-up")
     for key in ("warmupProducerRateSeparationMinutes", "backlogProducerRate"):
         if keys.number(key, -1, -1) > 0:
             remarks.warn(key, "not honoured; write the rates into `producer.steps`")
@@ -209,6 +213,8 @@ def _random_ratio(keys: Keys, path: Path, remarks: Remarks) -> float:
         if pool:
             remarks.note("randomizedPayloadPoolSize", "not needed: payloads are not drawn from a pool")
         return min(1.0, ratio)
+    if "randomBytesRatio" in keys:
+        remarks.note("randomBytesRatio", "of no effect without useRandomizedPayloads, as in the benchmark")
     if not payload:
         return 1.0
     try:
@@ -248,6 +254,8 @@ def _consumer(keys: Keys, load: ImportedLoad, topics: int, warm_up_minutes: floa
     backlog, drain = keys.number("consumerBacklogSizeGB", 0), keys.number("backlogDrainRatio", 1)
     if count == 0:
         load.search = None
+        if backlog > 0:
+            remarks.warn("consumerBacklogSizeGB", "not honoured: there is no consumer that could fall behind")
         return
     consumer: dict[str, Any] = {"consumers": min(256, count)}
     if backlog > 0:
