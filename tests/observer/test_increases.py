@@ -65,6 +65,17 @@ def test_what_was_counted_over_a_long_hole_is_no_windows() -> None:
     assert (found.total, found.span_seconds) == (10, 5.0)
 
 
+def test_with_one_scrape_a_window_each_increase_is_counted_wherever_it_falls() -> None:
+    counters = CounterIncreases()
+    # The scrapes of 20.0 and 40.0 come a moment late.
+    counter = series({0.0: 0, 10.0: 10, 20.01: 20, 30.0: 30, 40.01: 40, 50.0: 50})
+    found = [
+        counters.in_window([until(counter, start + 10)], start, start + 10).total
+        for start in (0.0, 10.0, 20.0, 30.0, 40.0)
+    ]
+    assert found == [10, 0, 20, 0, 20]
+
+
 @given(
     shares=st.lists(st.floats(min_value=0.05, max_value=1.0), min_size=2, max_size=60),
     steps=st.lists(st.integers(min_value=0, max_value=1000), min_size=60, max_size=60),

@@ -87,7 +87,7 @@ def test_a_window_has_what_was_counted_in_it_and_a_slow_span_is_in_the_percentil
     counted = sum(window.counters["operations"] for window in windows)
     # The span without Prometheus is a gap, and in no window.
     assert counted == pytest.approx(200 * sum(window.gauges["observed_span_seconds"] for window in windows), rel=0.02)
-    assert all(window.gauges["observed_span_seconds"] <= 4 for window in windows)
+    assert all(window.gauges["observed_span_seconds"] <= 4.5 for window in windows)
     assert len(windows) >= 12
     assert sum(window.counters["bytes"] for window in windows) == 4096 * counted
     assert all(0 < window.gauges["observed_age_seconds"] < 2.5 for window in windows)
@@ -146,8 +146,10 @@ def test_a_check_says_what_there_is_and_what_is_missing(
                 f"load.bytes: 1 series of 127.0.0.1:{system.port}, scraped every 1s",
             )
             assert (found.unreachable, found.refused) == ((), ())
-            often = probe(LOAD, tmp_path, 1.0).refused
-            assert "make the window 2s or longer" in often[0]
+            once = probe(LOAD, tmp_path, 1.0)
+            assert (once.refused, "one has the counts of none or of two scrapes" in once.notes[3]) == ((), True)
+            often = probe(LOAD, tmp_path, 0.5).refused
+            assert "make the window 1s or longer" in often[0]
             missing = probe(LOAD | {"errors": 'demo_bytes_total{request="none"}'}, tmp_path).refused
             assert missing == (
                 'load.errors: Prometheus has no samples of demo_bytes_total{request="none"} in the last five minutes',

@@ -2,8 +2,8 @@
 
 Scrapes do not fall on the edges of windows. So the increase of a window is that between two samples: the newest one
 before the window began and the newest one before it ended. Between windows nothing is counted twice or left out, and
-nothing is extrapolated. An increase since a sample that is older than a window before the window began belongs to no
-window: Prometheus or the exporter was away, and the time until then is a gap.
+nothing is extrapolated. An increase since a sample that is more than a window older than the window's start belongs to
+no window: Prometheus or the exporter was away, and the time until then is a gap.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from cliffwatch.telemetry.prometheus import PrometheusAnswer
+
+#: How old the sample that a window counts from may be at its start, in windows. It is one with a scrape a window.
+OLDEST_WINDOWS = 1.25
 
 Labels = frozenset[tuple[str, str]]
 
@@ -44,7 +47,7 @@ class CounterIncreases:
     def in_window(self, answers: Iterable[PrometheusAnswer], start_seconds: float, end_seconds: float) -> Increases:
         """Increases from `start_seconds` to `end_seconds` (epoch), from samples that are no newer than that."""
         start, end = round(start_seconds * 1000), round(end_seconds * 1000)
-        oldest = start - (end - start)
+        oldest = start - round(OLDEST_WINDOWS * (end - start))
         by_labels: dict[Labels, float] = {}
         ages: list[float] = []
         spans: list[float] = []

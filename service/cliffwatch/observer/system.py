@@ -15,7 +15,7 @@ from cliffwatch.engines.observe import ObserveLoad
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.window import OBSERVED_AGE, OBSERVED_SERIES, OBSERVED_SPAN, EngineWindow
 from cliffwatch.observer.buckets import BOUND_LABEL, histogram_of
-from cliffwatch.observer.increases import CounterIncreases, Increases
+from cliffwatch.observer.increases import OLDEST_WINDOWS, CounterIncreases, Increases
 from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drives import clock_trouble
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
@@ -23,8 +23,10 @@ from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryF
 _PATIENCE_SECONDS = 5.0
 #: Counter of latencies above a histogram's highest finite bound, which are counted at that bound.
 BEYOND = "latencies_beyond_buckets"
-#: A window must hold so many scrapes at least, so that its figures are its own.
+#: With fewer scrapes a window, one now and then has the counts of none or of two.
 _SCRAPES_PER_WINDOW = 2
+#: Scrapes come now and then late.
+_SCRAPE_TOLERANCE = 1.05
 #: Over which it is seen how often a source is scraped, in seconds.
 _RECENT_SECONDS = 300
 _NAMED_AT_MOST = 5
@@ -53,8 +55,8 @@ class ObservedSystem:
 
         Raises QueryFailed; the window can be requested again.
         """
-        # Nothing older counts; the range of a query begins with a sample that is in it.
-        span = 2 * (end_seconds - start_seconds) + 1
+        # Nothing older counts.
+        span = (1 + OLDEST_WINDOWS) * (end_seconds - start_seconds) + 1
         with self._connected() as prometheus:
             answers = {
                 name: prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds)
@@ -162,9 +164,12 @@ def _check_source(
     often = f", scraped every {format_duration(round(max(apart), 1))}" if apart else ""
     count = "1 series" if len(answers) == 1 else f"{len(answers)} series"
     found.notes.append(f"{where}: {count} of {shown}{often}")
-    if apart and max(apart) * _SCRAPES_PER_WINDOW > window_seconds * 1.05:
-        least = format_duration(math.ceil(max(apart) * _SCRAPES_PER_WINDOW))
-        found.refused.append(
-            f"{where}: it is scraped every {format_duration(round(max(apart), 1))}, and a window lasts "
-            f"{format_duration(window_seconds)}; make the window {least} or longer, or scrape more often"
-        )
+    if not apart or max(apart) * _SCRAPES_PER_WINDOW <= window_seconds * _SCRAPE_TOLERANCE:
+        return
+    lengths = f"it is scraped every {format_duration(round(max(apart), 1))}, and a window lasts"
+    lengths = f"{where}: {lengths} {format_duration(window_seconds)}"
+    if max(apart) > window_seconds * _SCRAPE_TOLERANCE:
+        least = format_duration(math.ceil(max(apart)))
+        found.refused.append(f"{lengths}; make the window {least} or longer, or scrape more often")
+    else:
+        found.notes.append(f"{lengths}: now and then one has the counts of none or of two scrapes")
