@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,20 @@ import yaml
 from testkit.checkout import ROOT
 from testkit.node_exporter import node_exporter
 from testkit.ports import free_port
+from testkit.storage_engine import running
 from testkit.waiting import wait_until
 from testkit.worker_runs import queue_run, start_worker
 from tests.labs.aging.machine import State
+from tests.observer.observed import ObservedEngine
 from tests.telemetry.prometheus_server import PrometheusServer
 
 from cliffwatch.base.resources import DRILL_PROFILE
 from cliffwatch.cli.aging import drive_settings
+from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest
 from cliffwatch.model.drives import PrometheusDrives
-from cliffwatch.model.target import DirectoryTarget
+from cliffwatch.model.target import DirectoryTarget, ObservedTarget
 
 #: The drill's load lasts most of three minutes.
 PATIENCE_SECONDS = 400.0
@@ -33,25 +37,20 @@ def drill_drive(state: State) -> AgingDrive:
     return state.attach(AttachRequest(settings, content_directory=Path("/dev/shm")))  # the drive names it
 
 
-@pytest.fixture
-def far(tmp_path: Path, drill_drive: AgingDrive) -> Iterator[PrometheusServer]:
-    """A Prometheus that scrapes the drive's host, which it knows as broker-1, once a second."""
+@contextmanager
+def broker_host(
+    directory: Path, drive: AgingDrive, interval: str, system_port: int | None = None
+) -> Iterator[PrometheusServer]:
+    """A Prometheus that scrapes the drive's host, which it knows as broker-1, and what runs there."""
     port = free_port()
-    jobs = {"node": (f"127.0.0.1:{port}", {}), "drive": (str(drill_drive.url).removeprefix("http://"), drill_drive)}
-    scrapes = [
-        {
-            "job_name": job,
-            "static_configs": [
-                {
-                    "targets": [target],
-                    "labels": {"instance": f"broker-1:{number}"} | ({"device": drill_drive.device} if drive else {}),
-                }
-            ],
-        }
-        for number, (job, (target, drive)) in enumerate(jobs.items(), 9100)
-    ]
-    server = PrometheusServer(tmp_path / "prometheus")
-    server.configure({"global": {"scrape_interval": "1s"}, "scrape_configs": scrapes})
+    targets = {"node": f"127.0.0.1:{port}", "drive": str(drive.url).removeprefix("http://")}
+    targets |= {} if system_port is None else {"system": f"127.0.0.1:{system_port}"}
+    scrapes = []
+    for number, (job, target) in enumerate(targets.items(), 9100):
+        labels = {"instance": f"broker-1:{number}"} | ({"device": drive.device} if job == "drive" else {})
+        scrapes.append({"job_name": job, "static_configs": [{"targets": [target], "labels": labels}]})
+    server = PrometheusServer(directory / "prometheus")
+    server.configure({"global": {"scrape_interval": interval}, "scrape_configs": scrapes})
     with node_exporter(port), server:
         yield server
 
@@ -61,23 +60,59 @@ def drill() -> dict[str, Any]:
     return {name: document[name] for name in ("engine", "window", "phases", "load")}
 
 
-def test_garbage_collection_of_a_drive_in_another_host(
-    tmp_path: Path, drill_drive: AgingDrive, far: PrometheusServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", far.url)
-    asked = PrometheusDrives(selector=f'instance=~"broker-.*",device="{drill_drive.device}"')
+def wait_for_drive(far: PrometheusServer, drive: AgingDrive) -> PrometheusDrives:
+    """Wait until Prometheus knows the drive; returns how a run asks for it."""
+    asked = PrometheusDrives(selector=f'instance=~"broker-.*",device="{drive.device}"')
     for metric in ("node_disk_writes_completed_total", "cliffwatch_drive_media_written_bytes_total"):
         wait_until(lambda metric=metric: far.has(f"{metric}{{{asked.selector}}}"), metric)  # type: ignore[misc]
-    target = DirectoryTarget(path=str(drill_drive.mount_point))
-    directory = queue_run(tmp_path / "far", target=target, drives=asked, **drill())
-    assert start_worker(directory).wait(PATIENCE_SECONDS) == 0
+    return asked
+
+
+def assert_garbage_collection(directory: Path, drive: AgingDrive) -> None:
+    """The report has a cliff by garbage collection of the drive, as broker-1 has it, in its verdict."""
     report = json.loads((directory / files.REPORT_JSON).read_text())
     cliffs = [each for each in report["findings"] if each["kind"] == "cliff"]
     assert cliffs, report["verdict"]
-    name = f"broker-1/{drill_drive.device}"
+    name = f"broker-1/{drive.device}"
     assert cliffs[0]["cause"]["name"] == "drive_garbage_collection", json.dumps(cliffs[0], indent=1)
     assert cliffs[0]["drive"]["name"] == name
     assert name in report["verdict"]["reasons"][0]
     windows = list(JournalReader(directory).windows())
     known = [window for window in windows if "device_write_operations" in window.counters]
     assert len(known) > 0.8 * len(windows)
+
+
+def test_garbage_collection_of_a_drive_in_another_host(
+    tmp_path: Path, drill_drive: AgingDrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with broker_host(tmp_path, drill_drive, "1s") as far:
+        monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", far.url)
+        target = DirectoryTarget(path=str(drill_drive.mount_point))
+        drives = wait_for_drive(far, drill_drive)
+        directory = queue_run(tmp_path / "far", target=target, drives=drives, **drill())
+        assert start_worker(directory).wait(PATIENCE_SECONDS) == 0
+    assert_garbage_collection(directory, drill_drive)
+
+
+def test_garbage_collection_below_a_load_that_others_make(
+    tmp_path: Path, drill_drive: AgingDrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = StorageLoad.model_validate(drill()["load"])
+    observed: dict[str, Any] = {
+        "engine": "observe",
+        "window": "1s",
+        "phases": {"warm_up": "10s", "baseline": "40s", "soak": "110s"},
+        "load": {"latency": {"append": {"histogram": "engine_append_latency_seconds"}}},
+    }
+    assert drill_drive.mount_point is not None
+    log = Path(drill_drive.mount_point) / "log"
+    with ObservedEngine() as system, broker_host(tmp_path, drill_drive, "500ms", system.port) as far:
+        monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", far.url)
+        drives = wait_for_drive(far, drill_drive)
+        with running(load, log, seconds=200, window_seconds=0.5) as engine:
+            system.follow(engine)
+            wait_until(lambda: far.has("engine_append_latency_seconds_count > 0"), "samples of the system")
+            target = ObservedTarget(name="orders")
+            directory = queue_run(tmp_path / "observed", target=target, drives=drives, **observed)
+            assert start_worker(directory).wait(PATIENCE_SECONDS) == 0
+    assert_garbage_collection(directory, drill_drive)

@@ -2,10 +2,16 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from types import TracebackType
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 from testkit.ports import free_port
+from testkit.storage_engine import Running
+
+from cliffwatch.model.window import EngineWindow
 
 SELECTOR = 'demo_request_latency_seconds{request="produce"}'
 BOUNDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256)
@@ -46,3 +52,54 @@ class ObservedDemo:
             self._latency.observe(self.latency_seconds)
             self._bytes.inc(4096)
             self.operations += 1
+
+
+class ObservedEngine(Collector):
+    """A storage engine that no run started: its appends on a port, as an exporter of Prometheus has them."""
+
+    BOUNDS = tuple(0.0001 * 1.5**power for power in range(32))
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self._counts = [0] * (len(self.BOUNDS) + 1)
+        self._seconds = 0.0
+        registry = CollectorRegistry()
+        registry.register(self)
+        self._server, self._serving = start_http_server(self.port, "127.0.0.1", registry)
+
+    def __enter__(self) -> "ObservedEngine":
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._serving.join()
+
+    def follow(self, engine: Running) -> None:
+        """Count what an engine reports, until it ends, in a thread."""
+        threading.Thread(target=self._count, args=(engine,), daemon=True).start()
+
+    def collect(self) -> Iterator[Metric]:
+        bounds = [*map(repr, self.BOUNDS), "+Inf"]
+        yield HistogramMetricFamily(
+            "engine_append_latency_seconds",
+            "Latency of appends.",
+            buckets=list(zip(bounds, list(self._counts), strict=True)),
+            sum_value=self._seconds,
+        )
+
+    def _count(self, engine: Running) -> None:
+        try:
+            while True:
+                window = engine.read_until("window")
+                assert isinstance(window, EngineWindow)
+                latency = window.latency.get("append")
+                if latency is None:
+                    # Nothing was completed.
+                    continue
+                counted = [*latency.cumulative_counts(self.BOUNDS), latency.count]
+                self._seconds += latency.sum_seconds()
+                self._counts = [before + more for before, more in zip(self._counts, counted, strict=True)]
+        except (AssertionError, ValueError):
+            # It has ended, or was killed.
+            return
