@@ -151,8 +151,13 @@ class Histogram:
         self._hdr.max_value = max(self._hdr.max_value, int(clamped.max()))
 
     def merge(self, other: "Histogram") -> None:
+        # The library's own addition takes six times as long: it allows shapes that differ.
         self._encoded = None
-        self._hdr.add(other._hdr)
+        counts = self._counts()
+        counts += other._counts()
+        self._hdr.total_count += other.count
+        self._hdr.min_value = min(self._hdr.min_value, other._hdr.min_value)
+        self._hdr.max_value = max(self._hdr.max_value, other._hdr.max_value)
         self.overflow += other.overflow
 
     def remove(self, other: "Histogram") -> None:

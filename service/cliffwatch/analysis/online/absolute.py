@@ -106,7 +106,7 @@ def _threshold(baseline: Baseline, ratio: float) -> float:
 
 def _windows_since(channel: Channel, low: float, high: float) -> int:
     """Number of windows since the series rose from level `low` to `high`, by the split that separates these best."""
-    levels = np.array(channel.levels_since(-math.inf))
+    levels = channel.stored_levels()
     middle, most = (low + high) / 2, (high - low) / 2
     gain = np.cumsum(np.clip(levels - middle, -most, most)[::-1])
     return int(np.argmax(gain)) + 1

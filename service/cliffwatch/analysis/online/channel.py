@@ -62,7 +62,8 @@ class Channel:
         self.windows = 0
         self.recent: deque[float] = deque(maxlen=_RECENT)
         #: Start and level of the last windows, before and after a change.
-        self._history: deque[tuple[float, float]] = deque(maxlen=RECENT_WINDOWS + HOUR)
+        self._starts: deque[float] = deque(maxlen=RECENT_WINDOWS + HOUR)
+        self._levels: deque[float] = deque(maxlen=RECENT_WINDOWS + HOUR)
         self.block_count = 0
         #: Medians of half hours, each as (number of blocks up to its end, its end in seconds, median).
         self.halves: deque[tuple[int, float, float]] = deque(maxlen=_HALVES_KEPT)
@@ -98,7 +99,8 @@ class Channel:
         self.windows += 1
         self.recent.append(level)
         if self.series.role in _REMEMBERED:
-            self._history.append((start, level))
+            self._starts.append(start)
+            self._levels.append(level)
         if not self.declared:
             self._hour_values.append(level)
         if self.recent_level is None:
@@ -226,17 +228,24 @@ class Channel:
         """Baseline; while the run has none, one from the recent windows before an onset, None without such windows."""
         if self.baseline is not None:
             return self.baseline
-        return recent_baseline(
-            self.series.name, [each for each in self._history if each[0] < onset - SAME_MOMENT_SECONDS]
-        )
+        before = [
+            each for each in zip(self._starts, self._levels, strict=True) if each[0] < onset - SAME_MOMENT_SECONDS
+        ]
+        return recent_baseline(self.series.name, before)
 
     def levels_since(self, onset: float) -> list[float]:
         """Levels of the windows from an onset on, as far back as they are stored."""
-        return [level for start, level in self._history if start >= onset - SAME_MOMENT_SECONDS]
+        levels = zip(self._starts, self._levels, strict=True)
+        return [level for start, level in levels if start >= onset - SAME_MOMENT_SECONDS]
 
     def levels_before(self, onset: float) -> list[float]:
         """Levels of the windows up to an onset, as far back as they are stored."""
-        return [level for start, level in self._history if start < onset - SAME_MOMENT_SECONDS]
+        levels = zip(self._starts, self._levels, strict=True)
+        return [level for start, level in levels if start < onset - SAME_MOMENT_SECONDS]
+
+    def stored_levels(self) -> NDArray[np.float64]:
+        """Levels of all windows that are stored, oldest first."""
+        return np.fromiter(self._levels, np.float64, len(self._levels))
 
     def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
         """Set the baseline from the phase `baseline`, where the workload declares one."""
