@@ -12,6 +12,7 @@ from tests.alerts.watchers import program
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.stack.channels import Channel, ChannelKind, Occasion
 from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
+from cliffwatch.stack.receivers import receivers_of
 
 ALERTMANAGER = ALERTS_DIRECTORY / "alertmanager" / "alertmanager.yaml"
 
@@ -160,3 +161,11 @@ def test_each_alert_goes_to_the_channels_that_asked_for_it(labels: str, receiver
 def test_the_file_that_is_rendered_holds_no_secret() -> None:
     text = ALERTMANAGER.read_text(encoding="utf-8")
     assert not re.search(r"^[ #]*(api_url|routing_key|service_key|auth_password):", text, re.MULTILINE)
+
+
+def test_a_notification_links_to_the_runbook_on_the_services_pages() -> None:
+    channel = Channel(name="team", kind=ChannelKind.SLACK, url_file=Path("/s"), occasions=(Occasion.CLIFF,))
+    alerts, _ = receivers_of({channel: "https://hooks.example.org/x"}, "https://soaks.example.org")
+    text = alerts["slack_configs"][0]["text"]
+    path = "{{ .CommonAnnotations.runbook_url }}{{ with .CommonLabels.run_id }}?run_id={{ . }}{{ end }}"
+    assert f"what to do: https://soaks.example.org{path}" in text

@@ -67,8 +67,8 @@ def test_what_was_counted_over_a_long_hole_is_no_windows() -> None:
 
 def test_with_one_scrape_a_window_each_increase_is_counted_wherever_it_falls() -> None:
     counters = CounterIncreases()
-    # The scrapes of 20.0 and 40.0 come a moment late.
-    counter = series({0.0: 0, 10.0: 10, 20.01: 20, 30.0: 30, 40.01: 40, 50.0: 50})
+    # Scrapes come a moment early or late.
+    counter = series({0.0: 0, 9.99: 10, 20.01: 20, 30.0: 30, 40.01: 40, 50.0: 50})
     found = [
         counters.in_window([until(counter, start + 10)], start, start + 10).total
         for start in (0.0, 10.0, 20.0, 30.0, 40.0)

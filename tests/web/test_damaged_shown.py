@@ -10,6 +10,8 @@ from cliffwatch.journal import Event, EventType
 from cliffwatch.web.firing import FiringAlert
 from cliffwatch.web.run_now import _reported_limits
 
+pytestmark = pytest.mark.gate(why="neither a browser nor a service")
+
 
 @pytest.mark.parametrize(
     "detail",

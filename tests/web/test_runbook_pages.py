@@ -10,6 +10,7 @@ from tests.web.conftest import log_in, start_run, steady
 from cliffwatch.web.runbooks import filled, plain_labels, rendered, runbook_link, runbooks
 
 CLIFF = "CliffwatchLatencyCliff"
+PURE = pytest.mark.gate(why="neither a browser nor a service")
 
 
 @pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=str)
@@ -50,6 +51,7 @@ def test_an_alert_that_is_none_is_said_and_leads_to_those_there_are(page: Page, 
     expect(page.locator("[role=alert]")).to_contain_text("no alert is named 'None.md'; /runbooks lists them")
 
 
+@PURE
 def test_every_runbook_is_drawn_and_nothing_but_its_commands_is_filled_in() -> None:
     for name, path in runbooks().items():
         page = rendered(path.read_text(encoding="utf-8"), {"RUN": "soak-1", "$PROMETHEUS": "http://127.0.0.1:1"})
@@ -60,6 +62,7 @@ def test_every_runbook_is_drawn_and_nothing_but_its_commands_is_filled_in() -> N
     assert rendered("    a <b> RUN\n", {"RUN": "</code>"}) == "<pre><code>a &lt;b&gt; &lt;/code&gt;\n</code></pre>\n"
 
 
+@PURE
 def test_placeholders_are_whole_words() -> None:
     values = {"RUN": "one", "RUN_DIRECTORY": "/r/one", "$PROMETHEUS": "http://p"}
     assert filled("RUN RUN_DIRECTORY/x $PROMETHEUS PROMETHEUS RUNS {RUN}", values) == (
@@ -67,11 +70,13 @@ def test_placeholders_are_whole_words() -> None:
     )
 
 
+@PURE
 @pytest.mark.parametrize("value", ["", "a b", 'a"b', "a'b", "$(x)", "a;b", "-x", "a" * 201, "ä"])
 def test_a_label_that_a_command_cannot_hold_is_left_out(value: str) -> None:
     assert plain_labels({"run_id": value, "device": "nvme0n1", "other": "x"}) == {"device": "nvme0n1"}
 
 
+@PURE
 def test_an_alert_without_a_runbook_has_no_link() -> None:
     assert runbook_link("QueueFull", {"run_id": "one"}) is None
     assert runbook_link(CLIFF, {}) == f"/runbooks/{CLIFF}"

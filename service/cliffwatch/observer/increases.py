@@ -64,7 +64,8 @@ class CounterIncreases:
             by_labels[labels] = _increase(answer.values[first:].tolist())
             ages.append(end_seconds - last / 1000)
             spans.append((last - int(answer.times[first])) / 1000)
-        self._reached |= reached
+        # A series without an answer has no sample that is recent enough to count from.
+        self._reached = reached
         return Increases(by_labels, max(ages, default=0.0), max(spans, default=0.0))
 
 

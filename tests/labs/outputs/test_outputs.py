@@ -191,9 +191,10 @@ def test_the_rate_of_a_steady_log_is_the_same_to_its_end(seconds: float) -> None
 
 def test_failures_before_the_first_success_and_after_the_last_are_counted() -> None:
     failed, well = "0 {0} failed 0 {1} 0", "0 {0} 5000 0 {1} 0"
-    lines = [(failed if at < 3 or at > 8 else well).format(at, 1_790_000_000 + at) for at in range(12)]
+    lines = [(well if 30 <= at < 36 else failed).format(at, 1_790_000_000 + at) for at in range(60)]
     output = read(OutputFormat.PGBENCH, *lines)
-    assert output.table.errors == 6
+    assert output.table.errors == 54
+    assert len(output.table.samples) >= 59
 
 
 def test_averages_of_several_jobs_and_directions_are_one_row() -> None:
