@@ -48,7 +48,7 @@ class PostgresqlServer:
 
     def ask(self, question: LiteralString) -> object:
         """Execute a query; returns the first value of its first row, None without a row."""
-        with self._connected() as connection:
+        with self.connected() as connection:
             row = connection.execute(question).fetchone()
         return None if row is None else row[0]
 
@@ -72,11 +72,11 @@ class PostgresqlServer:
     def new_database_url(self, encoding: str = "UTF8") -> str:
         """Create an empty database; returns its URL."""
         name = f"test_{uuid.uuid4().hex}"
-        with self._connected() as connection:
+        with self.connected() as connection:
             connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
         return f"postgresql+psycopg://{self.user}@127.0.0.1:{self.port}/{name}"
 
-    def _connected(self) -> "psycopg.Connection[tuple[Any, ...]]":
+    def connected(self) -> "psycopg.Connection[tuple[Any, ...]]":
         return psycopg.connect(host=str(self.home), port=self.port, user=self.user, dbname="postgres", autocommit=True)
 
 

@@ -52,6 +52,7 @@ PLACES: dict[Set, dict[str, str]] = {
         "tests/durability/test_real_file_systems.py": "cuts the power of drives with file systems on them",
         "tests/engines/fio/test_fio_engine.py": "loads of seconds, by the clock",
         "tests/engines/kafka/": "a cluster is started; loads of seconds, by the clock",
+        "tests/engines/pgbench/test_pgbench_runs.py": "loads of a quarter of a minute each, by the clock",
         "tests/engines/storage/": "loads of seconds, by the clock, on file systems",
         "tests/exporters/ebpf/": "a probe is compiled, and loaded into the kernel",
         "tests/install/": "wheels are built, and installed on bare systems",

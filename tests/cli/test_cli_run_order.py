@@ -59,7 +59,10 @@ def test_a_device_carries_its_confirmation() -> None:
 
 @pytest.mark.parametrize("text", ["", "directory:", "directory", "tape:1", "/mnt/test"])
 def test_a_target_that_cannot_be_understood_says_how_to_write_one(text: str) -> None:
-    with pytest.raises(Problem, match="device:SERIAL, synthetic:NAME, broker:HOST:PORT or observed:NAME") as caught:
+    with pytest.raises(
+        Problem,
+        match="device:SERIAL, synthetic:NAME, broker:HOST:PORT, postgres://USER@HOST:PORT/DATABASE or observed:NAME",
+    ) as caught:
         target_document(text, None)
     assert caught.value.code is Code.BAD_REQUEST
 

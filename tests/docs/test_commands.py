@@ -46,6 +46,7 @@ NOT_RUN = {
 #: What a page writes for something of the reader's, or for something that lasts too long, and what stands for it here.
 INSTEAD = (
     (r"directory:(/mnt/test|/path/to/an/empty/directory|/path)(?= |$)", "directory:{target}"),
+    (r"@/var/lib/postgresql/15/main", "@{target}"),
     (r"RUN_DIRECTORY|(?<= report )DIRECTORY", "{state}/runs/documented"),
     (r"\bRUN\b", "documented"),
     (r"device:SERIAL", "device:{drive}"),
@@ -59,6 +60,7 @@ INSTEAD = (
 )
 OBSERVED = "cliffwatch run start observe-redpanda --target observed:orders"
 OBSERVED_DRIVES = f"""{OBSERVED} --drives 'prometheus:instance=~"broker-.*",device=~"nvme.*"'"""
+PGBENCH = "cliffwatch run start pgbench-tpcb --target postgres://soak@127.0.0.1:5432/soak@/var/lib/postgresql/15/main"
 REMOTE = (
     "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092 "
     """--drives 'prometheus:instance=~"broker-.*",device=~"nvme.*"'"""
@@ -67,6 +69,8 @@ REMOTE = (
 REFUSED = {
     # Nothing observes Redpanda here; tests/observer has a system that Prometheus knows.
     f"{OBSERVED} --dry-run": (2, "does not answer: [Errno 111]"),
+    # There is no such server here; tests/engines/pgbench has one.
+    **dict.fromkeys((PGBENCH, f"{PGBENCH} --dry-run"), (2, "Connection refused")),
     OBSERVED_DRIVES: (3, "cannot be looked up: Prometheus at"),
     "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092": (2, "does not answer: Connection refused"),
     # That file is for a directory here; tests/telemetry has drives of other hosts.

@@ -29,6 +29,11 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("engine", "frozen"): ({"since": AT_15}, "the engine has been stopped since 15:00:00 UTC"),
     ("engine", "killed"): ({"reason": "did not stop in time"}, "the engine was killed: it did not stop in time"),
     ("engine", "load_ended"): ({"how": "completed", "message": None}, "the load was completed"),
+    ("engine", "checkpoint_begun"): (
+        {"requested": True},
+        "the server began a checkpoint, which the amount of WAL asked for",
+    ),
+    ("engine", "checkpoint_completed"): ({"seconds": 12.5}, "the server completed a checkpoint after 12.5 s"),
     ("engine", "metrics_missing"): (
         {"reason": "Prometheus does not answer"},
         "the system's metrics could not be read: Prometheus does not answer",

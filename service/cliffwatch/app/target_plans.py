@@ -18,7 +18,7 @@ from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.plan import LoadPlan
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.target import AnyTarget, BrokerTarget, ObservedTarget
+from cliffwatch.model.target import AnyTarget, BrokerTarget, ObservedTarget, PostgresTarget
 from cliffwatch.model.workload import Workload
 from cliffwatch.telemetry.address import address_of
 from cliffwatch.telemetry.drive_health import DriveSource
@@ -29,12 +29,15 @@ _ASKING_LIMIT = 4
 _NO_DRIVES = {
     "broker": "no drive is watched: name those of the brokers' hosts by --drives 'prometheus:SELECTOR', or, of brokers "
     "on this machine, their data directories by broker:HOST:PORT@/DIRECTORY",
+    "postgres": "no drive is watched: name the server's by --drives 'prometheus:SELECTOR', or, of a server on this "
+    "machine, its data directory by postgres://USER@HOST/DATABASE@/DIRECTORY",
     "observed": "no drive is watched: name those of the system's hosts by --drives 'prometheus:SELECTOR'",
 }
 
 #: Codes of objections of a preflight check, by kind of target: no answer, and an answer that refuses the load.
 _PREFLIGHT = {
     "broker": ("brokers_unreachable", "load_refused"),
+    "postgres": ("database_unreachable", "load_refused"),
     "observed": ("metrics_unreachable", "metrics_missing"),
 }
 
@@ -145,7 +148,7 @@ class TargetPlanner:
     @contextmanager
     def _turn_to_ask(self, target: AnyTarget, patience_seconds: float) -> Iterator[None]:
         """Limit concurrent preflight checks: brokers that do not answer must not block all requests."""
-        if not isinstance(target, BrokerTarget | ObservedTarget):
+        if not isinstance(target, BrokerTarget | PostgresTarget | ObservedTarget):
             yield
             return
         if not self._asking_brokers.acquire(timeout=patience_seconds):

@@ -120,6 +120,8 @@ def _target_text(target: Any) -> str:
         return target
     if "bootstrap_servers" in target:
         return f"{target.get('kind')}:{','.join(target['bootstrap_servers'])}"
+    if "dsn" in target:
+        return f"postgres:{str(target['dsn']).removeprefix('postgresql:')}"
     what = target.get("path") or target.get("identity") or target.get("name")
     return f"{target.get('kind')}:{what}"
 

@@ -85,9 +85,9 @@ def start(
         list[str],
         typer.Option(
             "--target",
-            help="directory:PATH, device:SERIAL (or WWN, or backing file), broker:HOST:PORT[,…], observed:NAME, "
-            "synthetic:NAME. "
-            "Of several, each is loaded by a part of its own.",
+            help="directory:PATH, device:SERIAL (or WWN, or backing file), broker:HOST:PORT[,…], "
+            "postgres://USER@HOST/DATABASE, observed:NAME, synthetic:NAME. Of several, each is "
+            "loaded by a part of its own.",
             autocompletion=completion.targets,
         ),
     ],

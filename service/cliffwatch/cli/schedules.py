@@ -55,7 +55,8 @@ def add(
         str,
         typer.Option(
             "--target",
-            help="directory:PATH, device:SERIAL, broker:HOST:PORT[,…], observed:NAME, synthetic:NAME.",
+            help="directory:PATH, device:SERIAL, broker:HOST:PORT[,…], postgres://USER@HOST/DATABASE, observed:NAME, "
+            "synthetic:NAME.",
             autocompletion=completion.targets,
         ),
     ],

@@ -10,7 +10,7 @@ from pathlib import Path
 from cliffwatch.coordinator.heartbeat import Heartbeat, processes_left
 from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.coordinator.restarts import GIVEN_UP
-from cliffwatch.coordinator.run_files import remove_files
+from cliffwatch.coordinator.run_files import note_databases, remove_files
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, ends_load, files
 from cliffwatch.journal.events import LEFT_BEHIND
 from cliffwatch.journal.state import change_state
@@ -38,6 +38,7 @@ def close(directory: Path) -> None:
     order = order_in(JournalReader(directory))
     if order is not None:
         remove_files(order, directory, record_event, hung=hung)
+        note_databases(order, record_event)
     else:
         record_event(EventType.NOTE, LEFT_BEHIND, path="", message=f"{files.ORDER} does not say where the engine wrote")
     change_state(log, RunState.REPORTING, time.time())

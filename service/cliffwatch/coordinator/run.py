@@ -22,14 +22,14 @@ from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.coordinator.run_files import remove_files
 from cliffwatch.coordinator.run_parts import POLL_SECONDS, PartLeftError, RunParts
 from cliffwatch.journal import JournalReader, ends_load, files
-from cliffwatch.journal.events import EventType
+from cliffwatch.journal.events import LEFT_BEHIND, EventType
 from cliffwatch.journal.state import RunStatus
 from cliffwatch.machine.mounts import mount_of
 from cliffwatch.model.order import ONLY_PART
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.request import AskedTarget, Submission
 from cliffwatch.model.run_state import RunState
-from cliffwatch.model.target import AnyTarget
+from cliffwatch.model.target import AnyTarget, PostgresTarget
 from cliffwatch.model.timeline import Timeline, lead_seconds
 from cliffwatch.part.context import own_cost
 from cliffwatch.part.lines import Clear, Cleared, DriveBelow, Flush, Flushed, Held, Order, Prepare, Prepared
@@ -57,6 +57,7 @@ def execute_run(context: RunContext, place: Place) -> None:
             if context.status().state in {RunState.RUNNING, RunState.STARTING, RunState.STOPPING}:
                 context.enter(RunState.INTERRUPTED, reason="the worker was ended by a signal")
             return
+        _clear_databases(context, outcome, place)
         if keeps_files(context, outcome):
             context.record_event(EventType.NOTE, "files_kept", target=str(context.order.target))
         else:
@@ -151,6 +152,21 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
     except PartLeftError:
         return outcome
     return replace(outcome, was_cleared=True)
+
+
+def _clear_databases(context: RunContext, outcome: LoadOutcome, place: Place) -> None:
+    """Have parts drop what the run made in databases, where none did: the load did not begin, or was over before a
+    worker came back."""
+    if outcome.was_cleared or not any(isinstance(each, PostgresTarget) for each in context.order.parts.values()):
+        return
+    stopped = _StopWatch(context)
+    try:
+        with RunParts(context, place) as parts, suppress(PartLeftError):
+            parts.ask(_orders(context), Held, stopped)
+            parts.ask(Clear(), Cleared, stopped)
+            context.part_costs = parts.close()
+    except Problem as problem:
+        context.record_event(EventType.NOTE, LEFT_BEHIND, path=str(context.order.target), message=str(problem))
 
 
 def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:

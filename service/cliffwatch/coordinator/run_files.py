@@ -16,7 +16,7 @@ from cliffwatch.machine.births import described_at
 from cliffwatch.model.order import ONLY_PART, RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
-from cliffwatch.model.target import DirectoryTarget
+from cliffwatch.model.target import DATABASE_SCHEMA, DirectoryTarget, PostgresTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,14 @@ def remove_files(
     for part, target in order.parts.items():
         if isinstance(target, DirectoryTarget):
             _remove(_made(order, part, target, journal), order, journal, record_event, was_cleared, hung)
+
+
+def note_databases(order: RunOrder, record_event: Callable[..., None]) -> None:
+    """Record that what a run made in databases is still there: no part of the run is left to drop it."""
+    for target in order.parts.values():
+        if isinstance(target, PostgresTarget):
+            message = f"the run was given up; DROP SCHEMA {DATABASE_SCHEMA} CASCADE where its comment names this run"
+            record_event(EventType.NOTE, LEFT_BEHIND, path=str(target), message=message)
 
 
 def _remove(

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from cliffwatch.model.plan import LoadPlan
-from cliffwatch.model.target import AnyTarget, bootstrap_servers_of
+from cliffwatch.model.target import AnyTarget, PostgresTarget, bootstrap_servers_of
 from cliffwatch.model.timeline import Timeline
 from cliffwatch.model.window import EngineEvent, EngineRecord, parse_engine_line
 from cliffwatch.model.workload import Workload
@@ -30,8 +30,8 @@ class EngineContext:
     and `prepare` get estimates of them. `resumed`: files of an earlier engine of this run may exist. `load_start`: when
     the run's load began; None if it begins with this engine. `reported_until`: end of the last window that the run has;
     None if it has none. `may_begin_late`: the load may begin late, since no other
-    part has to begin at the same time. `bootstrap_servers`: addresses of a broker target. `state_directory`: the
-    service's, where this project's programs are built.
+    part has to begin at the same time. `bootstrap_servers`: addresses of a broker target. `dsn`: the
+    database of a postgres target. `state_directory`: the service's, where this project's programs are built.
     """
 
     run_id: str
@@ -46,6 +46,7 @@ class EngineContext:
     load_start: float | None = None
     reported_until: float | None = None
     bootstrap_servers: tuple[str, ...] = ()
+    dsn: str | None = None
     descriptor: int | None = None
     may_begin_late: bool = True
 
@@ -74,6 +75,7 @@ class EngineContext:
             stop=timeline.load_stop,
             state_directory=state_directory,
             bootstrap_servers=bootstrap_servers_of(target),
+            dsn=target.dsn if isinstance(target, PostgresTarget) else None,
         )
 
     @property
@@ -112,7 +114,8 @@ class EngineFacts:
     """Facts about an engine on the machine where it is to run.
 
     `versions`: of the programs that it runs. `ways`: by purpose, such as `io`, the method that it uses on this
-    machine, where it has several. `warnings`: sentences on how the methods affect the measurement.
+    machine, where it has several; and settings of the server that it loads. `warnings`: sentences on how these affect
+    the measurement.
     """
 
     versions: dict[str, str] = field(default_factory=dict)
@@ -157,7 +160,7 @@ class Engine(Protocol):
 
     @property
     def target_kinds(self) -> frozenset[str]:
-        """Kinds of target that it can load: `directory`, `device`, `synthetic`, `broker`."""
+        """Kinds of target that it can load, such as `directory`."""
         ...
 
     @property
@@ -205,6 +208,12 @@ class Engine(Protocol):
         ...
 
     def translator(self, load: Any, context: EngineContext) -> Translator: ...
+
+    def clear(self, load: Any, context: EngineContext) -> Launch | None:
+        """Process that removes what the engine made outside the run's own directory, such as tables; None when there
+        is nothing, or when the load removes it itself. It must work again after an earlier one was killed.
+        """
+        ...
 
     def facts(self, load: Any, context: EngineContext) -> EngineFacts:
         """Facts of the engine for facts.json. Takes no more than a second, and writes nothing."""

@@ -123,6 +123,9 @@ class ObserveEngine:
     def translator(self, load: ObserveLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
+    def clear(self, load: ObserveLoad, context: EngineContext) -> None:
+        return None
+
     def facts(self, load: ObserveLoad, context: EngineContext) -> EngineFacts:
         return EngineFacts(warnings=_notes(load))
 

@@ -11,13 +11,15 @@ from cliffwatch.engines.contract import Engine
 from cliffwatch.engines.fio.engine import FioEngine
 from cliffwatch.engines.kafka.engine import KafkaEngine
 from cliffwatch.engines.observe import ObserveEngine
+from cliffwatch.engines.pgbench.engine import PgbenchEngine
 from cliffwatch.engines.storage.engine import StorageEngine
 from cliffwatch.engines.synthetic import SyntheticEngine
 from cliffwatch.model.limits import parse_limit
 from cliffwatch.model.workload import Workload, workload_from
 
 ENGINES: dict[str, Engine] = {
-    engine.name: engine for engine in (FioEngine(), KafkaEngine(), ObserveEngine(), StorageEngine(), SyntheticEngine())
+    engine.name: engine
+    for engine in (FioEngine(), KafkaEngine(), ObserveEngine(), PgbenchEngine(), StorageEngine(), SyntheticEngine())
 }
 
 

@@ -70,6 +70,9 @@ class SyntheticEngine:
     def translator(self, load: SyntheticLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
+    def clear(self, load: SyntheticLoad, context: EngineContext) -> None:
+        return None
+
     def facts(self, load: SyntheticLoad, context: EngineContext) -> EngineFacts:
         return EngineFacts()
 

@@ -28,7 +28,7 @@ from cliffwatch.machine.inventory import (
 from cliffwatch.machine.mounts import shown
 from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
 from cliffwatch.machine.twins import twins_of
-from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget
+from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget, PostgresTarget
 
 #: Path of a target where nothing is written on this machine.
 _NOWHERE = Path("/nonexistent")
@@ -45,7 +45,7 @@ class Examination:
     drives: runs whose keys overlap (`targets_overlap`) must not run at the same time. `blocks` is the composition of a
     device, or of the drives below a directory, by hardware and size, not by name: it differs for another drive or file
     that got the same name, and for a copy. `drives` is the device under test, or the drives at the bottom of the
-    directory's `volume`, or of the brokers' data. `notes` do not forbid the run; they are hints for reading its
+    directory's `volume`, or of the servers' data. `notes` do not forbid the run; they are hints for reading its
     result.
     """
 
@@ -75,7 +75,11 @@ def examine(
         if isinstance(target, DeviceTarget):
             return _examine_device(target, run_id, journals, sys, proc)
         if isinstance(target, BrokerTarget):
-            return _examine_brokers(target, run_id, sys, proc)
+            key = "broker:" + ",".join(sorted(target.bootstrap_servers))
+            return _examine_servers(target, key, run_id, sys, proc)
+        if isinstance(target, PostgresTarget):
+            # Two loads on one server slow each other, whichever databases they use.
+            return _examine_servers(target, f"postgres:{target.database.server}", run_id, sys, proc)
     except FileNotFoundError as error:
         raise _gone(target, error) from error
     return Examination(target, run_id, _NOWHERE, is_device=False, target_key=str(target))
@@ -116,7 +120,7 @@ def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
 
 
 def targets_overlap(one_key: str, other_key: str) -> bool:
-    """Whether two target keys have a physical drive in common or, without drives, the same file system or brokers."""
+    """Whether two target keys have a physical drive in common or, without drives, the same file system or server."""
     return bool(_places(one_key) & _places(other_key))
 
 
@@ -197,8 +201,10 @@ def _kind_of(path: Path) -> str:
     return kinds.get(stat.S_IFMT(path.lstat().st_mode), "something else")
 
 
-def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -> Examination:
-    """Examine brokers, which the run writes to over the network; it only watches their data directories' drives."""
+def _examine_servers(
+    target: BrokerTarget | PostgresTarget, target_key: str, run_id: str, sys: Path, proc: Path
+) -> Examination:
+    """Examine servers, which the run writes to over the network; it only watches their data directories' drives."""
     drives: dict[str, Drive] = {}
     for place, directory in enumerate(target.data_directories):
         try:
@@ -214,7 +220,7 @@ def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -
         run_id=run_id,
         path=_NOWHERE,
         is_device=False,
-        target_key="broker:" + ",".join(sorted(target.bootstrap_servers)),
+        target_key=target_key,
         drives=tuple(drives.values()),
     )
 

@@ -74,6 +74,7 @@ OBJECTIONS: dict[str, ObjectionKind] = {
     "file_exists": ObjectionKind("workload.load", "the workload would write to a file that is there already"),
     "reserve": ObjectionKind("workload.load", "too little space would stay free"),
     "brokers_unreachable": ObjectionKind("target.bootstrap_servers", "a broker does not answer"),
+    "database_unreachable": ObjectionKind("target.dsn", "the database does not answer, or refuses the user"),
     "load_refused": ObjectionKind("workload.load", "the target would refuse the load, such as its replicas"),
     "metrics_unreachable": ObjectionKind("workload.load", "the Prometheus with the metrics to observe does not answer"),
     "metrics_missing": ObjectionKind("workload.load", "Prometheus has no such metrics, or too few samples of them"),
@@ -82,8 +83,8 @@ OBJECTIONS: dict[str, ObjectionKind] = {
 
 #: Codes that mean that the workload is too large. Codes in none of these three sets mean an unsafe target.
 _SPACE = frozenset({"reserve", "device_too_small"})
-#: Codes that mean that the brokers could not take the load.
-_BROKERS = frozenset({"brokers_unreachable", "load_refused"})
+#: Codes that mean that the brokers or the database could not take the load.
+_SERVERS = frozenset({"brokers_unreachable", "database_unreachable", "load_refused"})
 #: Codes that mean that a load which others make cannot be observed.
 _METRICS = frozenset({"metrics_unreachable", "metrics_missing"})
 
@@ -92,7 +93,7 @@ def require_clear(objections: Iterable[Objection]) -> None:
     """Raise Problem if there are objections, with one fault for each.
 
     The Problem's code is space_insufficient when all objections concern space, target_missing when all concern brokers
-    or all concern metrics, else target_unsafe.
+    or a database or all concern metrics, else target_unsafe.
     """
     standing = list(objections)
     if not standing:
@@ -101,7 +102,7 @@ def require_clear(objections: Iterable[Objection]) -> None:
     faults = [FieldFault(OBJECTIONS[objection.code].field, objection.message) for objection in standing]
     if only_space:
         raise Problem(Code.SPACE_INSUFFICIENT, "the workload does not fit on the target", faults)
-    if all(objection.code in _BROKERS for objection in standing):
+    if all(objection.code in _SERVERS for objection in standing):
         raise Problem(Code.TARGET_MISSING, "the target cannot take the load", faults)
     if all(objection.code in _METRICS for objection in standing):
         raise Problem(Code.TARGET_MISSING, "the load cannot be observed", faults)

@@ -255,6 +255,12 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("device", "flushed"): _flushed,
     ("engine", "begun"): lambda it: f"the load began at {_field('start', it['start'])[1]}",
     ("engine", "cannot_end"): lambda it: f"{it['what']} was killed and does not end",
+    ("engine", "checkpoint_begun"): lambda it: (
+        "the server began a checkpoint" + (", which the amount of WAL asked for" if it["requested"] else "")
+    ),
+    ("engine", "checkpoint_completed"): lambda it: (
+        "the server completed a checkpoint" + (f" after {_length(it['seconds'])}" if "seconds" in it else "")
+    ),
     ("engine", "died"): lambda it: f"the engine died: {it['message']}; restarts so far: {it['restarts']}",
     ("engine", "events_dropped"): lambda it: f"events left out: {it['count']:,} of {_value('of', it['of'])}",
     ("engine", "exited"): _exited,

@@ -11,6 +11,7 @@ class Operation(StrEnum):
     """
 
     PUBLISH = "publish"
+    TRANSACTION = "transaction"
     END_TO_END = "end_to_end"
     APPEND = "append"
     WRITE = "write"

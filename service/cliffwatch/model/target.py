@@ -1,4 +1,4 @@
-"""Targets of a run: a directory, a whole drive, brokers, a system that others load, or nothing at all."""
+"""Targets of a run: a directory, a drive, brokers, a database, a system that others load, or nothing at all."""
 
 import json
 import re
@@ -12,6 +12,7 @@ from cliffwatch.base.faults import faults_of
 from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.model.address import address
 from cliffwatch.model.document import Name, Strict
+from cliffwatch.model.dsn import Dsn
 
 #: Longest path that the kernel takes.
 _PATH_LIMIT = 4096
@@ -81,11 +82,43 @@ class BrokerTarget(Strict):
         return [address(server) for server in servers]
 
     def __str__(self) -> str:
-        directories = f"@{','.join(self.data_directories)}" if self.data_directories else ""
-        return f"broker:{','.join(self.bootstrap_servers)}{directories}"
+        return f"broker:{','.join(self.bootstrap_servers)}{_directories_text(self.data_directories)}"
 
 
-AnyTarget = DirectoryTarget | DeviceTarget | SyntheticTarget | BrokerTarget | ObservedTarget
+#: Schema in which a load makes its tables; it exists during a run only.
+DATABASE_SCHEMA = "cliffwatch"
+
+
+class PostgresTarget(Strict):
+    """An empty database of a PostgreSQL server, by its URI without a password.
+
+    Where the server is on this machine, `data_directories` says where its data and its WAL are: nothing is written
+    there by the run, but the drives below are watched.
+    """
+
+    kind: Literal["postgres"] = "postgres"
+    dsn: Annotated[str, Field(max_length=_PATH_LIMIT)]
+    data_directories: list[AbsolutePath] = Field(default=[], max_length=100)
+
+    @field_validator("dsn")
+    @classmethod
+    def _dsn_in_one_form(cls, dsn: str) -> str:
+        return str(Dsn.parse(dsn))
+
+    @property
+    def database(self) -> Dsn:
+        """The database, parsed."""
+        return Dsn.parse(self.dsn)
+
+    def __str__(self) -> str:
+        return f"postgres:{self.dsn.removeprefix('postgresql:')}{_directories_text(self.data_directories)}"
+
+
+def _directories_text(directories: list[str]) -> str:
+    return f"@{','.join(directories)}" if directories else ""
+
+
+AnyTarget = DirectoryTarget | DeviceTarget | SyntheticTarget | BrokerTarget | PostgresTarget | ObservedTarget
 
 
 Target = Annotated[AnyTarget, Field(discriminator="kind")]
@@ -101,11 +134,12 @@ def bootstrap_servers_of(target: AnyTarget) -> tuple[str, ...]:
 
 
 #: Kinds of target whose bytes cannot be compared with a drive's.
-WITHOUT_DRIVE = frozenset({"synthetic", "broker", "observed"})
+WITHOUT_DRIVE = frozenset({"synthetic", "broker", "postgres", "observed"})
 
 
 def parse_target(text: str) -> AnyTarget:
-    """A target from `directory:/path`, `device:SERIAL`, `synthetic:NAME` or `broker:HOST:PORT,…@/data,…`.
+    """A target from its text, such as `directory:/path`, `broker:HOST:PORT,…@/data,…` or
+    `postgres://USER@HOST:PORT/DATABASE@/data,…`.
 
     Raises Problem(bad_request).
     """
@@ -115,9 +149,14 @@ def parse_target(text: str) -> AnyTarget:
         servers, _, directories = rest.partition("@")
         body |= {
             "bootstrap_servers": servers.split(","),
-            # Only before a slash: a comma may be part of a directory's name.
-            "data_directories": re.split(r",(?=/)", directories) if directories else [],
+            "data_directories": _directories_in(directories),
         }
+    elif kind in {"postgres", "postgresql"} and rest:
+        # The database's name comes after a slash, and has its own @ and slashes percent-encoded.
+        database = _DATABASE.match(rest)
+        end = len(rest) if database is None else database.end()
+        dsn = rest[:end] if rest.startswith(("postgresql:", "postgres:")) else f"postgresql:{rest[:end]}"
+        body = {"kind": "postgres", "dsn": dsn, "data_directories": _directories_in(rest[end:].removeprefix("@"))}
     elif kind in _TARGET_FIELDS and rest:
         body[_TARGET_FIELDS[kind]] = rest
     else:
@@ -152,6 +191,16 @@ def shown_targets(targets: Iterable[AnyTarget]) -> str:
     return " + ".join(map(str, targets))
 
 
+#: A database of a target's text: up to the `@/` behind its name.
+_DATABASE = re.compile(r"(?:postgres(?:ql)?:)?//[^/]*/[^@]*(?=@/)")
+
+
+def _directories_in(text: str) -> list[str]:
+    """Data directories, separated by commas."""
+    # Only before a slash: a comma may be part of a directory's name.
+    return re.split(r",(?=/)", text) if text else []
+
+
 _TARGET_FIELDS = {"directory": "path", "device": "identity", "synthetic": "name", "observed": "name"}
 
 
@@ -161,6 +210,7 @@ TARGET_FORMS = {
     "device": "device:SERIAL",
     "synthetic": "synthetic:NAME",
     "broker": "broker:HOST:PORT",
+    "postgres": "postgres://USER@HOST:PORT/DATABASE",
     "observed": "observed:NAME",
 }
 
@@ -169,6 +219,7 @@ TARGET_FORMS = {
 _FIELD_WORDS = {
     "target": "target",
     "target.bootstrap_servers": "brokers (--target broker:HOST:PORT)",
+    "target.dsn": "database (--target postgres://USER@HOST:PORT/DATABASE)",
     "target.confirmation": "confirmation (--confirm)",
     "target.identity": "drive (--target device:SERIAL)",
     "target.path": "directory (--target directory:/path)",

@@ -1,18 +1,18 @@
-"""Processes that run to their end before and after the load: laying out files, flushing the page cache."""
+"""Processes that run to their end before and after the load: laying out files, flushing the page cache, clearing."""
 
 import signal
 
 from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.engines.contract import Launch
 from cliffwatch.journal import files
-from cliffwatch.journal.events import EventType
+from cliffwatch.journal.events import LEFT_BEHIND, EventType
 from cliffwatch.part.child_process import ChildProcess, Wake, status_text
 from cliffwatch.part.context import POLL_SECONDS, PartContext
 from cliffwatch.part.device_io import DeviceIo
 from cliffwatch.part.ending import Ending
 from cliffwatch.part.facts import collect_facts
 from cliffwatch.part.lines import Flush, Flushed, Prepare, Prepared
-from cliffwatch.part.target import PartTarget, surroundings
+from cliffwatch.part.target import PartTarget, clear_files, surroundings
 
 
 class Unread:
@@ -64,6 +64,20 @@ def flush(context: PartContext, target: PartTarget, command: Flush) -> Flushed:
     if moved := device_io.since_last().counters:
         context.record_event(EventType.DEVICE, "flushed", **moved, seconds=round(context.run_clock.now() - start, 3))
     return Flushed()
+
+
+def clear(context: PartContext, target: PartTarget) -> None:
+    """Remove what the engine made: outside the run's own directory by a process of the engine's, then its files.
+
+    What could not be removed is an event, and never the end of the run.
+    """
+    launch = context.engine.clear(context.load, surroundings(context, target))
+    if launch is not None:
+        status, message = _run(context, launch, context.engine.stop_signal, context.workload.stop_grace)
+        if status != 0:
+            place = str(target.examination.target)
+            context.record_event(EventType.NOTE, LEFT_BEHIND, path=place, message=message or status_text(status))
+    clear_files(context, target.held)
 
 
 def _run(

@@ -17,8 +17,8 @@ from cliffwatch.part.lines import (
     record_line,
 )
 from cliffwatch.part.load import PartLoad
-from cliffwatch.part.prepare import flush, prepare
-from cliffwatch.part.target import PartTarget, claimed, clear
+from cliffwatch.part.prepare import clear, flush, prepare
+from cliffwatch.part.target import PartTarget, claimed
 
 
 def serve(inbox: Commands, lines: Lines, order: Order) -> None:
@@ -46,7 +46,7 @@ def _answer(context: PartContext, target: PartTarget, command: Command) -> Answe
         if isinstance(command, Flush):
             return flush(context, target, command)
         assert isinstance(command, Clear), "an order comes once, and a stop is no command of its own"
-        clear(context, target.held)
+        clear(context, target)
         return Cleared()
     except Problem as problem:
         return Refused(code=problem.code, message=str(problem))

@@ -130,7 +130,7 @@ def _require_same_drive(examination: Examination, asked: str | None) -> None:
     require_clear([Objection("target_changed", message)])
 
 
-def clear(context: PartContext, held: HeldTarget) -> None:
+def clear_files(context: PartContext, held: HeldTarget) -> None:
     """Remove the engine's files through the held descriptor of the run's directory: the path may lead elsewhere by now.
 
     Skipped while a process of the run hangs: the drive that blocks it would block this process, too.

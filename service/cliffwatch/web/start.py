@@ -28,6 +28,7 @@ TARGET_KINDS = {
     "directory": ("path", "a directory, such as /mnt/test; the run's files go below it"),
     "device": ("identity", "a drive's serial or WWN, as the page of drives lists it; everything on it is lost"),
     "broker": ("bootstrap_servers", "host:port of a broker, several with commas between"),
+    "postgres": ("dsn", "postgresql://USER@HOST:PORT/DATABASE of an empty database"),
     "observed": ("name", "any name, for a system that others load; only its metrics are read"),
     "synthetic": ("name", "any name; no drive is used"),
 }

@@ -88,6 +88,9 @@ class FioEngine:
     def translator(self, load: FioLoad, context: EngineContext) -> Translator:
         return FioTranslator(context, _longest_pause_seconds(load), _operations_per_second(load))
 
+    def clear(self, load: FioLoad, context: EngineContext) -> None:
+        return None
+
     def facts(self, load: FioLoad, context: EngineContext) -> EngineFacts:
         fio = shutil.which("fio")
         if fio is None:

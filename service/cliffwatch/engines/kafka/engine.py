@@ -12,12 +12,10 @@ from cliffwatch.base.programs import LOAD, find_program, require_program, versio
 from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
 from cliffwatch.engines.kafka.load import KafkaLoad, configuration, files_needed
 from cliffwatch.engines.kafka.probe import ask_brokers
+from cliffwatch.engines.secrets import misplaced_secret
 from cliffwatch.model.plan import LoadPlan
 
 CONFIGURATION_FILE = "kafka.json"
-#: Directory in the state directory from which alone passwords are read. A run may name any broker, and PLAIN sends the
-#: password to it: a client that may start a run must not be able to have another file sent.
-SECRETS = "secrets"
 
 
 class KafkaEngine:
@@ -59,7 +57,10 @@ class KafkaEngine:
 
         Raises Problem: component_missing without the load generator, bad_request for a file that cannot be read.
         """
-        faults = _misplaced_secrets(load, context.state_directory / SECRETS) or [
+        sasl = load.security.sasl
+        field = "load.security.sasl.password_file"
+        misplaced = [] if sasl is None else misplaced_secret(field, sasl.password_file, context.state_directory)
+        faults = misplaced or [
             FieldFault("load.security", f"{path} cannot be read on this machine; put it there or correct its path")
             for path in files_needed(load)
             if not os.access(path, os.R_OK)
@@ -82,20 +83,15 @@ class KafkaEngine:
     def translator(self, load: KafkaLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
+    def clear(self, load: KafkaLoad, context: EngineContext) -> None:
+        return None
+
     def facts(self, load: KafkaLoad, context: EngineContext) -> EngineFacts:
         program = find_program(LOAD, context.state_directory)
         try:
             return EngineFacts() if program is None else EngineFacts({LOAD: version_of(program)})
         except Problem:
             return EngineFacts()  # As without a program: starting the load reports it.
-
-
-def _misplaced_secrets(load: KafkaLoad, place: Path) -> list[FieldFault]:
-    sasl = load.security.sasl
-    if sasl is None or Path(os.path.normpath(sasl.password_file)).is_relative_to(place):
-        return []
-    words = f"passwords are read from {place} only; put the file there, readable by the service alone, and name it"
-    return [FieldFault("load.security.sasl.password_file", words)]
 
 
 def _written_bytes(load: KafkaLoad, seconds: float) -> int | None:

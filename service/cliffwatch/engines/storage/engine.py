@@ -62,6 +62,9 @@ class StorageEngine:
     def translator(self, load: StorageLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
+    def clear(self, load: StorageLoad, context: EngineContext) -> None:
+        return None
+
     def facts(self, load: StorageLoad, context: EngineContext) -> EngineFacts:
         program = find_program(LOAD, context.state_directory)
         if program is None:
