@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +20,19 @@ import pytest
 from testkit.ports import free_port
 
 USER = "postgres"
+#: Settings of a server of which nothing outlives the test.
+NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
 
 @dataclass(slots=True)
 class PostgresqlServer:
-    """A server whose cluster and Unix socket are in `home`; it also listens on 127.0.0.1."""
+    """A server whose log and Unix socket are in `home`, and its cluster in `data`; it also listens on 127.0.0.1."""
 
     home: Path
+    data: Path
     port: int
     user: str
+    settings: Mapping[str, str]
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
@@ -41,7 +45,7 @@ class PostgresqlServer:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server. SIGINT: fast shutdown, which ends open connections; SIGQUIT: immediate, as in a crash."""
         assert self.process is not None
-        pid_file = self.home / "data" / "postmaster.pid"
+        pid_file = self.data / "postmaster.pid"
         if self.process.poll() is None and pid_file.exists():
             os.kill(int(pid_file.read_text().splitlines()[0]), how)
         self.process.wait()
@@ -55,7 +59,7 @@ class PostgresqlServer:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Freeze the server and its child processes for the block: connections stay open, nothing is answered."""
-        main = int((self.home / "data" / "postmaster.pid").read_text().splitlines()[0])
+        main = int((self.data / "postmaster.pid").read_text().splitlines()[0])
         os.kill(main, signal.SIGSTOP)
         # While the parent is stopped it starts no child, and no other process gets the id of a child that ends.
         children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
@@ -81,9 +85,12 @@ class PostgresqlServer:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresqlServer]:
-    """Start a server with a new cluster; removed when the block ends."""
-    with _cluster("initdb", "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync") as server:
+def running_server(
+    settings: Mapping[str, str] = NOT_DURABLE, directory: Path | None = None
+) -> Iterator[PostgresqlServer]:
+    """Start a server with a new cluster, below `directory` if that is given; removed when the block ends."""
+    making = ("initdb", "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync")
+    with _cluster(*making, settings=settings, directory=directory) as server:
         yield server
 
 
@@ -96,16 +103,26 @@ def standby_of(primary: PostgresqlServer) -> Iterator[PostgresqlServer]:
 
 
 @contextmanager
-def _cluster(*making: str) -> Iterator[PostgresqlServer]:
+def _cluster(
+    *making: str, settings: Mapping[str, str] = NOT_DURABLE, directory: Path | None = None
+) -> Iterator[PostgresqlServer]:
     # A unix socket's path may be 107 bytes long at most, which pytest's own temporary directories exceed at times.
     home = Path(tempfile.mkdtemp(prefix="cliffwatch-pg-", dir="/tmp"))
     try:
         if os.geteuid() == 0:
             shutil.chown(home, USER)
         home.chmod(0o755)
+        data = home / "data" if directory is None else directory / home.name
+        data.mkdir(mode=0o700)
+        for parent in data.parents:
+            # The server's user has to reach its directory, and temporary ones are closed to others.
+            if not parent.stat().st_mode & 0o001:
+                parent.chmod(parent.stat().st_mode | 0o001)
+        if os.geteuid() == 0:
+            shutil.chown(data, USER)
         program, *options = making
-        _run(USER, str(_programs_directory() / program), "-D", str(home / "data"), *options)
-        server = PostgresqlServer(home, free_port(), USER)
+        _run(USER, str(_programs_directory() / program), "-D", str(data), *options)
+        server = PostgresqlServer(home, data, free_port(), USER, settings)
         try:
             server.start()
             yield server
@@ -113,6 +130,8 @@ def _cluster(*making: str) -> Iterator[PostgresqlServer]:
             server.stop()
     finally:
         shutil.rmtree(home, ignore_errors=True)
+        if directory is not None:
+            shutil.rmtree(directory / home.name, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -127,12 +146,10 @@ def _command(programs: Path, server: PostgresqlServer) -> list[str]:
         "port": server.port,
         "unix_socket_directories": server.home,
         "listen_addresses": "127.0.0.1",
-        # Nothing here outlives the tests.
-        "fsync": "off",
-        "full_page_writes": "off",
+        **server.settings,
     }
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-    return [str(programs / "postgres"), "-D", str(server.home / "data"), *options]
+    return [str(programs / "postgres"), "-D", str(server.data), *options]
 
 
 def _programs_directory() -> Path:

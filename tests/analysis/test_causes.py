@@ -76,6 +76,15 @@ MADE: dict[Cause, Measures] = {
     ),
     Cause.CLIENT: replace(SLOW_CLIENT, engine_cpu_throttled_ratio=Change(0.0, 0.85)),
     Cause.BROKER: replace(SLOW_CLIENT, nearby_events=(NearbyEvent("leader_changed", -3.0),)),
+    Cause.CHECKPOINT: replace(
+        SLOW_DRIVE,
+        operations_per_second=Change(800.0, 800.0),
+        engine_written_bytes_per_second=Change(),
+        other_bytes_per_second=Change(),
+        other_operations_per_second=Change(),
+        device_written_bytes_per_second=Change(20 * MIB, 45 * MIB),
+        checkpoint_ratio=Change(0.05, 0.95),
+    ),
     Cause.NETWORK: replace(SLOW_CLIENT, round_trip_seconds=Change(0.0002, 0.049)),
     Cause.VOLUME_LIMIT: replace(
         SLOW_DRIVE,
@@ -181,6 +190,20 @@ def test_a_neighbour_whose_writes_make_the_drive_collect_garbage_comes_first() -
         device_written_bytes_per_second=Change(51 * MIB, 133 * MIB),
     )
     assert diagnose(both).first.cause is Cause.NEIGHBOUR
+
+
+def test_garbage_collection_that_begins_during_a_checkpoint_comes_first() -> None:
+    both = replace(MADE[Cause.GARBAGE_COLLECTION], checkpoint_ratio=Change(0.0, 1.0))
+    assert diagnose(both).first.cause is Cause.GARBAGE_COLLECTION
+    runner_up = diagnose(both).runner_up
+    assert runner_up is not None
+    assert runner_up.cause is Cause.CHECKPOINT
+    assert "Write amplification rose, which a checkpoint does not cause." in runner_up.evidence_against
+
+
+def test_checkpoints_that_were_written_as_much_before_are_no_cause() -> None:
+    steady = replace(MADE[Cause.CHECKPOINT], checkpoint_ratio=Change(0.85, 0.9))
+    assert diagnose(steady).first.cause is Cause.UNKNOWN
 
 
 def test_a_broker_that_lost_its_leaders_is_seen_without_being_reported() -> None:

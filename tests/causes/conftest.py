@@ -5,6 +5,8 @@ import pytest
 from tests.causes.stage import ROOMY
 from tests.labs.aging.machine import State
 
+from cliffwatch.base.resources import DRILL_PROFILE
+from cliffwatch.cli.aging import drive_settings
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest
 
 
@@ -20,3 +22,10 @@ def state(tmp_path: Path) -> Iterator[State]:
 def drive(state: State) -> AgingDrive:
     """A drive of modelled flash with a file system, far from any garbage collection."""
     return state.attach(AttachRequest(ROOMY))
+
+
+@pytest.fixture
+def drill_drive(state: State) -> AgingDrive:
+    """The small drive of a drill, whose file system discards nothing; its content is in memory."""
+    settings = drive_settings(DRILL_PROFILE, None, [])
+    return state.attach(AttachRequest(settings, content_directory=Path("/dev/shm")))  # the drive names it

@@ -1,58 +1,27 @@
 """A drive that runs out of clean blocks, known to the run through a Prometheus alone, as a broker's host is."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from testkit.checkout import ROOT
-from testkit.node_exporter import node_exporter
-from testkit.ports import free_port
 from testkit.storage_engine import running
 from testkit.waiting import wait_until
 from testkit.worker_runs import queue_run, start_worker
-from tests.labs.aging.machine import State
+from tests.causes.hosts import broker_host
 from tests.observer.observed import ObservedEngine
 from tests.telemetry.prometheus_server import PrometheusServer
 
-from cliffwatch.base.resources import DRILL_PROFILE
-from cliffwatch.cli.aging import drive_settings
 from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest
+from cliffwatch.labs.aging.lifecycle import AgingDrive
 from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.target import DirectoryTarget, ObservedTarget
 
 #: The drill's load lasts most of three minutes.
 PATIENCE_SECONDS = 400.0
-
-
-@pytest.fixture
-def drill_drive(state: State) -> AgingDrive:
-    """The small drive of a drill, whose file system discards nothing; its content is in memory."""
-    settings = drive_settings(DRILL_PROFILE, None, [])
-    return state.attach(AttachRequest(settings, content_directory=Path("/dev/shm")))  # the drive names it
-
-
-@contextmanager
-def broker_host(
-    directory: Path, drive: AgingDrive, interval: str, system_port: int | None = None
-) -> Iterator[PrometheusServer]:
-    """A Prometheus that scrapes the drive's host, which it knows as broker-1, and what runs there."""
-    port = free_port()
-    targets = {"node": f"127.0.0.1:{port}", "drive": str(drive.url).removeprefix("http://")}
-    targets |= {} if system_port is None else {"system": f"127.0.0.1:{system_port}"}
-    scrapes = []
-    for number, (job, target) in enumerate(targets.items(), 9100):
-        labels = {"instance": f"broker-1:{number}"} | ({"device": drive.device} if job == "drive" else {})
-        scrapes.append({"job_name": job, "static_configs": [{"targets": [target], "labels": labels}]})
-    server = PrometheusServer(directory / "prometheus")
-    server.configure({"global": {"scrape_interval": interval}, "scrape_configs": scrapes})
-    with node_exporter(port), server:
-        yield server
 
 
 def drill() -> dict[str, Any]:

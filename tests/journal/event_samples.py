@@ -33,7 +33,7 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
         {"requested": True},
         "the server began a checkpoint, which the amount of WAL asked for",
     ),
-    ("engine", "checkpoint_completed"): ({"seconds": 12.5}, "the server completed a checkpoint after 12.5 s"),
+    ("engine", "checkpoint_completed"): ({"seconds": 12.5}, "the server completed a checkpoint, which took 12.5 s"),
     ("engine", "metrics_missing"): (
         {"reason": "Prometheus does not answer"},
         "the system's metrics could not be read: Prometheus does not answer",

@@ -13,7 +13,19 @@ from tests.report.telemetry_files import write_telemetry
 from cliffwatch.app.alerts import Alert
 from cliffwatch.base import durable
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.engines.pgbench.readings import TOTALS
 from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.model.database import (
+    CHECKPOINT_BEGUN,
+    CHECKPOINT_COMPLETED,
+    CLIENT,
+    CPU,
+    DATA,
+    LOCK,
+    OTHER,
+    SAMPLES,
+    WAL,
+)
 from cliffwatch.model.run_state import RunState
 
 #: The cliff of runs that have one is after so many windows of 10 s.
@@ -36,19 +48,25 @@ LATENCIES = {
     "fio": ("write", "sync"),
     "storage": ("append", "append_service", "sync", "write"),
     "kafka": ("publish", "publish_service", "end_to_end"),
+    "pgbench": ("transaction", "transaction_service"),
     "synthetic": ("publish", "publish_service"),
 }
 TARGETS = {
     "fio": "directory:/data",
     "storage": "directory:/data",
     "kafka": "broker:127.0.0.1:9092",
+    "pgbench": "postgres://soak@127.0.0.1:5432/soak",
     "synthetic": "synthetic:nothing",
 }
-#: Other places for the same load, and what is found there: brokers on this machine, and a drive without a file system.
+#: Other places for the same load, and what is found there: servers on this machine, and a drive without a file system.
 PLACES: dict[str, tuple[str, dict[str, Any]]] = {
     "local_broker": (
         "broker:127.0.0.1:9092@/data",
         {"kernel": "6.1.0", "target": {"kind": "broker"}, "drives": [DRIVE]},
+    ),
+    "local_database": (
+        "postgres://soak@127.0.0.1:5432/soak@/data",
+        {"kernel": "6.1.0", "target": {"kind": "postgres"}, "drives": [DRIVE]},
     ),
     "device": (
         "device:S1AGING",
@@ -121,7 +139,17 @@ def _plan(kind: Kind) -> JournalPlan:
         counters=_counters(kind),
         gauges=_gauges(kind),
         limits=() if not kind.limits else broken if kind.verdict == "degraded" else held,
+        events=_checkpoints() if kind.engine == "pgbench" else (),
     )
+
+
+def _checkpoints() -> tuple[Event, ...]:
+    """A checkpoint of two minutes every five minutes."""
+    events = []
+    for begun in range(100, WINDOWS * 10, 300):
+        events.append(Event(LOAD_START + begun, EventType.ENGINE, CHECKPOINT_BEGUN, {"requested": False}))
+        events.append(Event(LOAD_START + begun + 120, EventType.ENGINE, CHECKPOINT_COMPLETED, {"seconds": 120.0}))
+    return tuple(events)
 
 
 def _latency(kind: Kind) -> Callable[[int], dict[str, Histogram]]:
@@ -143,16 +171,20 @@ def _counters(kind: Kind) -> Callable[[int], dict[str, int]]:
         stalled = is_stalled(kind, index)
         counters = {"operations": 0, "bytes": 0} if stalled else {"operations": OPERATIONS, "bytes": BYTES}
         counters["errors"] = int(kind.shape == "errors" and index % 9 == 0)
+        if kind.engine == "pgbench":
+            del counters["bytes"]
+            counters |= dict.fromkeys(TOTALS, 40) | dict.fromkeys((WAL, DATA, LOCK, CLIENT, CPU, OTHER), 8)
+            counters[SAMPLES] = 40
         if not kind.on_drive:
             return counters
         if kind.engine in ON_DRIVES:
             counters["written_bytes"] = counters["bytes"]
         if kind.shape == "unwatched":
             return counters
-        moved = 0 if stalled or kind.shape == "cached" else counters["bytes"]
+        moved = 0 if stalled or kind.shape == "cached" else BYTES
         slow = kind.shape == "cliff" and index >= CLIFF
         return counters | {
-            # Brokers write what their client sent.
+            # Servers write what their client sent.
             "engine_written_bytes": moved if kind.engine in ON_DRIVES else 0,
             "device_written_bytes": moved,
             "device_read_bytes": 0,
@@ -201,12 +233,12 @@ def _no_window(plan: JournalPlan) -> JournalPlan:
 
 def _stopped(plan: JournalPlan) -> JournalPlan:
     asked = Event(at_window(plan, 60) + 3, EventType.STATE, RunState.STOPPING.value)
-    return replace(plan, missing=range(61, WINDOWS), events=(asked,), ending=Ending("stopped"))
+    return replace(plan, missing=range(61, WINDOWS), events=(*plan.events, asked), ending=Ending("stopped"))
 
 
 def _stopped_at_once(plan: JournalPlan) -> JournalPlan:
     asked = Event(LOAD_START - 1, EventType.STATE, RunState.STOPPING.value)
-    return replace(plan, missing=range(WINDOWS), events=(asked,), ending=Ending("stopped"))
+    return replace(plan, missing=range(WINDOWS), events=(*plan.events, asked), ending=Ending("stopped"))
 
 
 def _resumed(plan: JournalPlan) -> JournalPlan:
@@ -216,13 +248,13 @@ def _resumed(plan: JournalPlan) -> JournalPlan:
         Event(lost + 2, EventType.STATE, RunState.STARTING.value),
         Event(lost + 5, EventType.STATE, RunState.RUNNING.value),
     )
-    return replace(plan, missing={70}, gaps=(GapEvent(70, 70, "worker_interrupted"),), events=events)
+    return replace(plan, missing={70}, gaps=(GapEvent(70, 70, "worker_interrupted"),), events=(*plan.events, *events))
 
 
 def _failed(plan: JournalPlan) -> JournalPlan:
     ending = Ending("failed", "the engine died 6 times; the last time: no space left on device")
     died = Event(at_window(plan, 80), EventType.ENGINE, "died", {"message": "no space left on device"})
-    return replace(plan, missing=range(80, WINDOWS), ending=ending, events=(died,))
+    return replace(plan, missing=range(80, WINDOWS), ending=ending, events=(*plan.events, died))
 
 
 def _killed(plan: JournalPlan) -> JournalPlan:
@@ -246,7 +278,7 @@ def _marked(plan: JournalPlan) -> JournalPlan:
         Event(at_window(plan, 31) + 2, EventType.CLOCK, "wall_clock_jumped", {"seconds": -3.5}),
         alert.event(at_window(plan, 96)),
     )
-    return replace(plan, events=events)
+    return replace(plan, events=(*plan.events, *events))
 
 
 #: What can happen to a run: what it makes of the plan of a whole one.
@@ -294,7 +326,7 @@ KINDS: tuple[Kind, ...] = (
     *(
         Kind(engine, verdict, shape, telemetry=telemetry, limits=limits)
         for (engine, telemetry), (verdict, shape, limits) in product(
-            zip(_EVERY_ENGINE, (True, False, False, False), strict=True),
+            zip(_EVERY_ENGINE, (True, False, False, False, False), strict=True),
             (
                 ("pass", "whole", False),
                 ("degraded", "cliff", True),
@@ -325,7 +357,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("synthetic", "invalid", "killed"),
     *(
         Kind(engine, verdict, shape, telemetry=True, place=place)
-        for engine, place in (("kafka", "local_broker"), ("fio", "device"))
+        for engine, place in (("kafka", "local_broker"), ("pgbench", "local_database"), ("fio", "device"))
         for verdict, shape in (("pass", "whole"), ("degraded", "cliff"))
     ),
 )

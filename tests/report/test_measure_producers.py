@@ -22,7 +22,9 @@ from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.journal_series import EXPLAINING, LEADER_EVENTS
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.engines.pgbench.readings import TOTALS, Reading, Statistics
 from cliffwatch.machine.sysfs import device_number
+from cliffwatch.model.database import SAMPLES
 from cliffwatch.model.settings import read_settings
 from cliffwatch.model.window import DRIVES_SPAN, EngineWindow
 from cliffwatch.part.device_io import DeviceIo
@@ -116,7 +118,7 @@ def test_the_figures_that_are_read_are_those_of_the_table(tmp_path: Path) -> Non
     figures_stated = set().union(*weighed().values())
     drive = {"name": "nvme0n1", "major_minor": "8:0", "serial": "S1"}
     facts = {"target": {"kind": "directory"}, "drives": [drive]}
-    some = {name: 1 for name in figures_stated if not name.endswith(("_ratio", "_seconds"))}
+    some = {name: 1 for name in figures_stated - {SAMPLES} if not name.endswith(("_ratio", "_seconds"))}
     plan = JournalPlan(
         windows=40,
         facts=facts,
@@ -126,9 +128,10 @@ def test_the_figures_that_are_read_are_those_of_the_table(tmp_path: Path) -> Non
         },
     )
     asked: set[str] = set()
+    of_server = some | {SAMPLES: 1}
     one_drive = {name: count for name, count in some.items() if not name.startswith("8:0.")}
     # With figures one way through the code, without them the other.
-    for number, counters in enumerate((lambda index: some, lambda index: one_drive, None)):
+    for number, counters in enumerate((lambda index: some, lambda index: one_drive, lambda index: of_server, None)):
         directory = make_journal(tmp_path / str(number), replace(plan, counters=counters))
         for operation in ("write", "read"):
             asked |= asked_of(collect(directory), operation)
@@ -151,7 +154,14 @@ def produced(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         command("blkdiscard", first.node)
         drives = device_io.since_last()
     names |= {name.replace(f"{numbers[0]}.", "8:0.") for name in (*drives.counters, *drives.gauges)}
-    return names | counted_by_kafka()
+    return names | counted_by_kafka() | counted_by_pgbench()
+
+
+def counted_by_pgbench() -> set[str]:
+    """What the engine adds to a window of what it read of the server."""
+    statistics = Statistics(times_flushes=True)
+    statistics.add(Reading(0.0, dict.fromkeys(TOTALS, 0), "0/1", 0.0, 1))
+    return set(statistics.counters())
 
 
 def counted_by_kafka() -> set[str]:

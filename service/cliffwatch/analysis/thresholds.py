@@ -380,6 +380,8 @@ DIRTY_NEAR_LIMIT = 0.8
 #: A volume delays requests when its share of time over its limit rose by more than this; below the second share it is
 #: within its limits.
 LIMIT_EXCEEDED, WITHIN_LIMIT = 0.1, 0.01
+#: A checkpoint slows a database down when it takes so much more of the time than before.
+CHECKPOINT_ROSE_BY = 0.4
 #: From here on NVMe drives throttle, by their usual warning thresholds.
 HOT_CELSIUS = 70.0
 #: A restart of an engine, or a change of a leader, explains an onset up to this many seconds after it; or, since such

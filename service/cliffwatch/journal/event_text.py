@@ -259,7 +259,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
         "the server began a checkpoint" + (", which the amount of WAL asked for" if it["requested"] else "")
     ),
     ("engine", "checkpoint_completed"): lambda it: (
-        "the server completed a checkpoint" + (f" after {_length(it['seconds'])}" if "seconds" in it else "")
+        f"the server completed a checkpoint, which took {_length(it['seconds'])}"
     ),
     ("engine", "died"): lambda it: f"the engine died: {it['message']}; restarts so far: {it['restarts']}",
     ("engine", "events_dropped"): lambda it: f"events left out: {it['count']:,} of {_value('of', it['of'])}",

@@ -50,6 +50,7 @@ from cliffwatch.report.schema.report import (
 )
 from cliffwatch.report.steady_section import steadiness_of, steady_document
 from cliffwatch.report.timestamps import timestamp
+from cliffwatch.report.transactions import transactions_document
 
 #: More events than this are counted and not listed; events.jsonl holds them all.
 EVENT_LIMIT = 2000
@@ -83,6 +84,8 @@ def document_of(
     }
     if omitted:
         body["events_omitted"] = omitted
+    if (transactions := transactions_document(run)) is not None:
+        body["transactions"] = transactions
     if (steadiness := steadiness_of(run)) is not None:
         body["steady"] = steady_document(run, steadiness, zero)
     if run.coverage is not None:

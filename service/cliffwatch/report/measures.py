@@ -8,11 +8,14 @@ from math import sqrt
 import numpy as np
 
 from cliffwatch.analysis.causes.measures import UNKNOWN_CHANGE, Change, Measures, NearbyEvent
-from cliffwatch.analysis.finding import Finding
+from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.layers import LayerTimes
 from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalReader
+from cliffwatch.model.database import SAMPLES
+from cliffwatch.model.phase import Phase
+from cliffwatch.report.checkpoints import Checkpoints
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.onset_spans import (
@@ -115,8 +118,12 @@ def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list
         device_operations_per_second=source.change(_device_requests),
         device_written_bytes_per_second=source.rate("device_written_bytes"),
         device_read_bytes_per_second=source.rate("device_read_bytes"),
-        other_bytes_per_second=source.change(lambda windows: _other_bytes(run, windows)),
-        other_operations_per_second=_other_operations(source.spans),
+        other_bytes_per_second=UNKNOWN_CHANGE
+        if _is_of_database(source.spans)
+        else source.change(lambda windows: _other_bytes(run, windows)),
+        other_operations_per_second=UNKNOWN_CHANGE
+        if _is_of_database(source.spans)
+        else _other_operations(source.spans),
         queue_depth=source.mean("device_queue_depth"),
         write_amplification=source.change(lambda windows: _amplification(source, windows)),
         free_blocks_ratio=source.level(FREE_BLOCKS),
@@ -127,6 +134,7 @@ def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list
         deletions_per_second=source.rate("segments_deleted"),
         discarded_bytes_per_second=source.rate("device_discarded_bytes", zero_with="device_written_bytes"),
         stored_growth_bytes_per_second=source.change(lambda windows: _growth(source, windows)),
+        checkpoint_ratio=_checkpoints(run, finding, source.spans),
         leader_changes_per_second=source.rate_since("leader_changes"),
         disconnects_per_second=source.rate_since("disconnects"),
         round_trip_seconds=source.mean("round_trip_seconds"),
@@ -207,6 +215,28 @@ def _limit_exceeded(source: SpanSource) -> tuple[str, Change]:
         found.append((change.after or 0.0, words, change))
     _, words, change = max(found, key=lambda each: each[0])
     return words, change
+
+
+def _is_of_database(spans: Spans) -> bool:
+    """Whether a database was loaded: the server is a process of its own, and what it writes is the run's."""
+    return any(SAMPLES in window.counters for window in (*spans.before, *spans.after))
+
+
+def _checkpoints(run: Collected, finding: Finding, spans: Spans) -> Change:
+    """Share of the time in which the database wrote a checkpoint. For spikes it is compared between all of the time and
+    the spikes, since both are in the spans around the first one."""
+    if not _is_of_database(spans) or not spans.before or not spans.after:
+        return UNKNOWN_CHANGE
+    written = Checkpoints(run.events)
+    before, after = list(spans.before), list(spans.after)
+    if finding.kind is FindingKind.SPIKES:
+        operation, _, quantile = finding.series.rpartition(".")
+        between = sqrt(max(finding.baseline, 1e-9) * max(finding.level, 1e-9))
+        before = [window for window in run.windows if window.phase != Phase.WARM_UP]
+        after = [window for window in before if (window.latency.get(operation, {}).get(quantile) or 0.0) > between]
+    if not after:
+        return UNKNOWN_CHANGE
+    return Change(written.ratio(before), written.ratio(after))
 
 
 def _growth(source: SpanSource, windows: Windows) -> float | None:

@@ -47,6 +47,7 @@ def test_an_empty_database_can_be_loaded_and_the_check_says_what_will_not_be_mea
     found = check(empty_database(server), tmp_path)
     assert (found.unreachable, found.refused) == ((), ())
     assert any(note.startswith("PostgreSQL 1") for note in found.notes)
+    assert any("GRANT pg_checkpoint TO soak_" in note for note in found.notes)
     assert any("GRANT SET ON PARAMETER track_wal_io_timing TO soak_" in note for note in found.notes)
     assert "fsync is off: no write waits for the drive" in found.notes
 

@@ -4,7 +4,15 @@ from collections import Counter
 
 import pytest
 
-from cliffwatch.engines.pgbench.readings import (
+from cliffwatch.engines.pgbench.readings import Reading, Statistics, waits_for
+from cliffwatch.engines.pgbench.transactions import (
+    LineBuffer,
+    Transaction,
+    TransactionWindows,
+    parse_line,
+)
+from cliffwatch.engines.pgbench.watch import reading_interval
+from cliffwatch.model.database import (
     CHECKPOINT_BEGUN,
     CHECKPOINT_COMPLETED,
     CLIENT,
@@ -14,24 +22,22 @@ from cliffwatch.engines.pgbench.readings import (
     OTHER,
     SAMPLES,
     WAL,
-    Reading,
-    Statistics,
-    waits_for,
 )
-from cliffwatch.engines.pgbench.transactions import (
-    LineBuffer,
-    Transaction,
-    TransactionWindows,
-    parse_line,
-)
-from cliffwatch.engines.pgbench.watch import reading_interval
 
 
 def reading(at: float, checkpoints: int = 0, position: str = "0/1", flushes: int = 0, **sessions: int) -> Reading:
     totals = {"database_checkpoints": checkpoints, "database_checkpoints_requested": 0, "database_wal_flushes": flushes}
-    others = ("database_wal_bytes", "database_checkpoint_write_milliseconds", "database_checkpoint_sync_milliseconds")
+    others = (
+        "database_wal_bytes",
+        "database_wal_write_milliseconds",
+        "database_wal_flush_milliseconds",
+        "database_checkpoint_write_milliseconds",
+        "database_checkpoint_sync_milliseconds",
+    )
     totals |= dict.fromkeys((*others, "database_checkpoint_buffers"), 0)
-    return Reading(at, totals, position, 4, Counter({f"database_{name}_sessions": n for name, n in sessions.items()}))
+    return Reading(
+        at, totals, position, 2.75, 4, Counter({f"database_{name}_sessions": n for name, n in sessions.items()})
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_a_checkpoint_begins_when_it_is_counted_and_ends_when_its_position_moves
     ]
     assert [(event.at, event.name, event.detail) for event in found] == [
         (1.0, CHECKPOINT_BEGUN, {"requested": False}),
-        (3.5, CHECKPOINT_COMPLETED, {"seconds": 2.5}),
+        (3.5, CHECKPOINT_COMPLETED, {"seconds": 2.75}),
     ]
 
 
@@ -149,7 +155,7 @@ def test_a_fast_checkpoint_that_is_counted_after_its_end_does_not_begin_again() 
         *statistics.add(reading(3.0, checkpoints=9, position="0/2")),
     ]
     assert [(event.name, event.detail) for event in found] == [
-        (CHECKPOINT_COMPLETED, {}),
+        (CHECKPOINT_COMPLETED, {"seconds": 2.75}),
         (CHECKPOINT_BEGUN, {"requested": False}),
     ]
 

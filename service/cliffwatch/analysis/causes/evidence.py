@@ -17,6 +17,7 @@ from cliffwatch.analysis.thresholds import (
     BEHIND_SECONDS,
     BROKER_EVENTS_PER_SECOND,
     BUSY_RATIO,
+    CHECKPOINT_ROSE_BY,
     DELETIONS_STARTED,
     DEVICE_ROSE,
     DEVICE_SAME,
@@ -319,6 +320,18 @@ def neighbour(measures: Measures) -> Iterator[Evidence]:
     yield from _slower_drive(measures, FAIR)
     if measures.queue_depth.rose(MORE_THAN_BEFORE, by=QUEUE_GREW_BY):
         yield Evidence(f"The drive's queue grew: {_from_to(measures.queue_depth, format_number)}.", WEAK)
+
+
+def checkpoint(measures: Measures) -> Iterator[Evidence]:
+    written = measures.checkpoint_ratio
+    if written.rose(MORE_THAN_BEFORE, by=CHECKPOINT_ROSE_BY):
+        words = _from_to(written, format_share)
+        yield Evidence(f"The database wrote a checkpoint more of the time: {words}.", STRONG, shows=True)
+    elif written.is_known:
+        words = _from_to(written, format_share)
+        yield Evidence(f"The database wrote checkpoints for about as much of the time: {words}.", -STRONG)
+    if measures.write_amplification.rose(AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY):
+        yield Evidence("Write amplification rose, which a checkpoint does not cause.", -FAIR)
 
 
 def heavier_load(measures: Measures) -> Iterator[Evidence]:

@@ -70,6 +70,9 @@ class Measures:
 
     The store: segments deleted, bytes discarded (TRIM), and the growth of stored bytes.
 
+    A database: share of the time in which it wrote a checkpoint; of spikes, before is the share of all time, and after
+    that of the time of the spikes.
+
     A broker and the network: partitions that changed their leader, connections that broke, and round-trip time.
 
     `span_before` and `span_after` are the measured times in words, as in `over 30s before the onset`.
@@ -109,6 +112,8 @@ class Measures:
     deletions_per_second: Change = UNKNOWN_CHANGE
     discarded_bytes_per_second: Change = UNKNOWN_CHANGE
     stored_growth_bytes_per_second: Change = UNKNOWN_CHANGE
+
+    checkpoint_ratio: Change = UNKNOWN_CHANGE
 
     leader_changes_per_second: Change = UNKNOWN_CHANGE
     disconnects_per_second: Change = UNKNOWN_CHANGE

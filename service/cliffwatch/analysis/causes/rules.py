@@ -27,6 +27,7 @@ class Cause(StrEnum):
     THERMAL = "thermal_throttling"
     CPU_STEAL = "cpu_steal"
     NEIGHBOUR = "neighbour"
+    CHECKPOINT = "checkpoint"
     HEAVIER_LOAD = "heavier_load"
     UNKNOWN = "unknown"
 
@@ -143,6 +144,15 @@ CAUSES: tuple[CauseRow, ...] = (
         ("other_bytes_per_second", "other_operations_per_second"),
         _DRIVE,
         evidence.neighbour,
+    ),
+    CauseRow(
+        Cause.CHECKPOINT,
+        "a checkpoint of the database",
+        "run with twice the checkpoint_timeout and max_wal_size: what a checkpoint causes comes half as often",
+        "the database's checkpoints",
+        ("checkpoint_ratio",),
+        _ANY,
+        evidence.checkpoint,
     ),
     CauseRow(
         Cause.HEAVIER_LOAD,

@@ -30,6 +30,7 @@ from cliffwatch.engines.pgbench.server import (
     note_complete,
     settings_of,
     warnings_of,
+    write_back,
 )
 from cliffwatch.model.target import DATABASE_SCHEMA
 
@@ -75,6 +76,7 @@ def _prepare(job: PgbenchJob) -> int:
     if status == 0:
         with connect(job, f"{job.application_name} prepare"[:63]) as connection:
             note_complete(job, connection)
+            write_back(connection)
     return 1 if status else 0
 
 

@@ -12,32 +12,41 @@ from dataclasses import dataclass, field
 from typing import LiteralString
 
 from cliffwatch.engines.pgbench.server import Connection
+from cliffwatch.model.database import (
+    CHECKPOINT_BEGUN,
+    CHECKPOINT_COMPLETED,
+    CLIENT,
+    CPU,
+    DATA,
+    LOCK,
+    OTHER,
+    SAMPLES,
+    WAL,
+    WAL_FLUSH_TIME,
+    WAL_FLUSHES,
+    WAL_WRITE_TIME,
+)
 from cliffwatch.model.window import EngineEvent
 
 _STARTED, _REQUESTED = "database_checkpoints", "database_checkpoints_requested"
-_FLUSH_TIME = "database_wal_flush_milliseconds"
 #: Counters that the server keeps since its start, in the order of the queries' columns.
 TOTALS = (
     "database_wal_bytes",
-    "database_wal_flushes",
-    _FLUSH_TIME,
+    WAL_FLUSHES,
+    WAL_WRITE_TIME,
+    WAL_FLUSH_TIME,
     _STARTED,
     _REQUESTED,
     "database_checkpoint_write_milliseconds",
     "database_checkpoint_sync_milliseconds",
     "database_checkpoint_buffers",
 )
-SAMPLES = "database_samples"
-#: Counters of sessions by what they wait for; each counts a session once a sample.
-WAL, DATA, LOCK, CLIENT, CPU, OTHER = (
-    f"database_{state}_sessions" for state in ("wal", "data", "lock", "client", "cpu", "other")
-)
-CHECKPOINT_BEGUN, CHECKPOINT_COMPLETED = "checkpoint_begun", "checkpoint_completed"
 _WAL_WAITS = frozenset({"walwrite", "walsync", "walinitwrite", "walinitsync", "walsyncmethodassign"})
 
-_WAL_UNTIL_17: LiteralString = "SELECT wal_bytes, wal_sync, wal_sync_time FROM pg_stat_wal"
+_WAL_UNTIL_17: LiteralString = "SELECT wal_bytes, wal_sync, wal_write_time, wal_sync_time FROM pg_stat_wal"
 _WAL_SINCE_18: LiteralString = (
-    "SELECT (SELECT wal_bytes FROM pg_stat_wal), sum(fsyncs), sum(fsync_time) FROM pg_stat_io WHERE object = 'wal'"
+    "SELECT (SELECT wal_bytes FROM pg_stat_wal), sum(fsyncs), sum(write_time), sum(fsync_time)"
+    " FROM pg_stat_io WHERE object = 'wal'"
 )
 _CHECKPOINTS_UNTIL_16: LiteralString = (
     "SELECT checkpoints_timed + checkpoints_req, checkpoints_req, checkpoint_write_time, checkpoint_sync_time,"
@@ -46,7 +55,10 @@ _CHECKPOINTS_UNTIL_16: LiteralString = (
 _CHECKPOINTS_SINCE_17: LiteralString = (
     "SELECT num_timed + num_requested, num_requested, write_time, sync_time, buffers_written FROM pg_stat_checkpointer"
 )
-_LAST_CHECKPOINT: LiteralString = "SELECT checkpoint_lsn::text FROM pg_control_checkpoint()"
+_LAST_CHECKPOINT: LiteralString = (
+    "SELECT checkpoint_lsn::text, extract(epoch FROM clock_timestamp() - checkpoint_time)::float8"
+    " FROM pg_control_checkpoint()"
+)
 _SESSIONS: LiteralString = (
     "SELECT state, coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*),"
     " max(extract(epoch FROM clock_timestamp() - xact_start))::float8"
@@ -59,12 +71,14 @@ class Reading:
     """The statistics at one moment. `at`: on the run's time line, in seconds.
 
     `connected`: pgbench's sessions. `sessions`: those in a transaction, by counter; `oldest_seconds`: how long the
-    oldest of their transactions has lasted, 0 without one. `checkpoint`: position of the last completed checkpoint.
+    oldest of their transactions has lasted, 0 without one. `checkpoint`: position of the last completed checkpoint,
+    which began `checkpoint_age_seconds` ago.
     """
 
     at: float
     totals: dict[str, int]
     checkpoint: str
+    checkpoint_age_seconds: float
     connected: int
     sessions: Counter[str] = field(default_factory=Counter)
     oldest_seconds: float = 0.0
@@ -86,6 +100,7 @@ def read_statistics(connection: Connection, application_name: str, at: float) ->
         at=at,
         totals={name: round(value or 0) for name, value in zip(TOTALS, values, strict=True)},
         checkpoint=str(last[0]) if last else "",
+        checkpoint_age_seconds=float(last[1]) if last else 0.0,
         connected=sum(row[3] for row in rows),
         sessions=sessions,
         oldest_seconds=max((row[4] or 0.0 for row in busy), default=0.0),
@@ -104,12 +119,11 @@ class Statistics:
     """Readings of a load in their order: counters of its windows, and events of checkpoints."""
 
     def __init__(self, *, times_flushes: bool) -> None:
-        """`times_flushes`: whether the server times flushes of the WAL; else there is no counter of that time."""
-        self._names = tuple(name for name in TOTALS if times_flushes or name != _FLUSH_TIME)
+        """`times_flushes`: whether the server times writing and flushing the WAL; else there are no counters of it."""
+        self._names = tuple(name for name in TOTALS if times_flushes or name not in {WAL_WRITE_TIME, WAL_FLUSH_TIME})
         self._last: Reading | None = None
         self._totals: Counter[str] = Counter()
         self._sessions: Counter[str] = Counter()
-        self._begun_at: float | None = None
         #: Checkpoints that were counted and are not completed; negative for completed ones that are not counted yet.
         self._in_progress = 0
 
@@ -144,16 +158,14 @@ class Statistics:
 
     def _checkpoints(self, last: Reading, reading: Reading) -> Iterator[EngineEvent]:
         """Events of checkpoints. The server counts one when it begins, a fast one when it is over, at times after it
-        moved the position of the last one."""
+        moved the position of the last one; when that began is known in whole seconds."""
         begun = reading.totals[_STARTED] - last.totals[_STARTED]
         if begun > 0:
             self._in_progress += begun
             if self._in_progress > 0 and reading.checkpoint == last.checkpoint:
-                self._begun_at = reading.at
                 requested = reading.totals[_REQUESTED] > last.totals[_REQUESTED]
                 yield EngineEvent(reading.at, CHECKPOINT_BEGUN, {"requested": requested})
         if reading.checkpoint != last.checkpoint:
             self._in_progress = 0 if self._in_progress > 0 else self._in_progress - 1
-            took = {} if self._begun_at is None else {"seconds": round(reading.at - self._begun_at, 3)}
-            self._begun_at = None
-            yield EngineEvent(reading.at, CHECKPOINT_COMPLETED, took)
+            took = round(max(0.0, reading.checkpoint_age_seconds), 3)
+            yield EngineEvent(reading.at, CHECKPOINT_COMPLETED, {"seconds": took})

@@ -129,6 +129,9 @@ def _check_database(job: PgbenchJob, connection: Connection, found: Check) -> No
 def warnings_of(job: PgbenchJob, connection: Connection) -> list[str]:
     """Sentences on what the result cannot say with this server and this load."""
     warnings = []
+    if not may_checkpoint(connection):
+        user = Dsn.parse(job.dsn).user
+        warnings.append(f"the load begins while the server still writes its tables: GRANT pg_checkpoint TO {user}")
     if not may_time_flushes(connection):
         user = Dsn.parse(job.dsn).user
         warnings.append(
@@ -218,6 +221,24 @@ def may_time_flushes(connection: Connection) -> bool:
     except psycopg.errors.InsufficientPrivilege:
         return False
     return True
+
+
+def may_checkpoint(connection: Connection) -> bool:
+    """Whether the load's user may have a checkpoint made."""
+    return bool(
+        _one(
+            connection,
+            "SELECT rolsuper OR coalesce(pg_has_role(oid, to_regrole('pg_checkpoint'), 'USAGE'), false)"
+            " FROM pg_roles WHERE rolname = current_user",
+        )
+    )
+
+
+def write_back(connection: Connection) -> None:
+    """Have a checkpoint made, which writes the new tables to the drive, where the user may. Raises psycopg.Error."""
+    if may_checkpoint(connection):
+        connection.execute("SET statement_timeout = 0")
+        connection.execute("CHECKPOINT")
 
 
 def settings_of(connection: Connection) -> dict[str, str]:

@@ -125,6 +125,7 @@ class SuspectDocument(TypedDict):
         "thermal_throttling",
         "cpu_steal",
         "neighbour",
+        "checkpoint",
         "heavier_load",
         "unknown",
     ]

@@ -241,6 +241,60 @@ class Steady(TypedDict):
 
 
 @document
+class TransactionRow(TypedDict):
+    """Where the time of a database's transactions went, over one span: means of a transaction.
+
+    The times by what a session waited for are from samples of the sessions (Little's law), so that they add up to
+    `service_seconds` only as far as there were enough samples.
+    """
+
+    span: Literal["load", "phase", "checkpoint", "between_checkpoints", "hour"]
+    phase: NotRequired[str]
+    hour: NotRequired[Count]
+    transactions: Count
+    response_seconds: NonNegative
+    """From when it was due."""
+    response_p99_seconds: NonNegative
+    """Its 99th percentile."""
+    service_seconds: NonNegative
+    """From when it began."""
+    wal_seconds: NonNegative
+    """Waiting for the WAL to be written and flushed."""
+    data_seconds: NonNegative
+    """Waiting for pages of tables to be read or written."""
+    lock_seconds: NonNegative
+    """Waiting for rows that others had locked."""
+    client_seconds: NonNegative
+    """Waiting for the client's next statement."""
+    cpu_seconds: NonNegative
+    """Not waiting, such as computing."""
+    other_seconds: NonNegative
+    wal_flushes: NonNegative
+    """How often the server flushed its WAL for each transaction, all sessions of the server together."""
+    wal_flush_seconds: NotRequired[NonNegative]
+    """What writing and flushing it took for each transaction. Absent when the server did not time it."""
+    drive_writes: NotRequired[NonNegative]
+    """Requests that the drives completed for each transaction. Absent when no drive was watched."""
+    drive_write_seconds: NotRequired[NonNegative]
+    """Mean of a write request, queue included."""
+    drive_flushes: NotRequired[NonNegative]
+    drive_flush_seconds: NotRequired[NonNegative]
+    """Mean of a flush request."""
+    checkpoint_ratio: NonNegative
+    """Share of the span in which the server wrote a checkpoint."""
+
+
+@document
+class Transactions(TypedDict):
+    """Where the time of a database's transactions went. Absent for other loads."""
+
+    sentence: Text
+    rows: list[TransactionRow]
+    """The load, its phases, its time with and without a checkpoint where there is both, and its hours where there are
+    several."""
+
+
+@document
 class JournalFaultDocument(TypedDict):
     file: str
     line: Count
@@ -281,6 +335,7 @@ class ReportBody(TypedDict):
     totals: Totals
     throughput: Throughput
     device: NotRequired[ReportDevice]
+    transactions: NotRequired[Transactions]
     steady: NotRequired[Steady]
     events: list[EventDocument]
     events_omitted: NotRequired[CountFromOne]
