@@ -106,6 +106,12 @@ def test_what_a_checkpoint_costs_is_said(tmp_path: Path) -> None:
     assert not [each for each in document["findings"] if each["kind"] == "cliff"]
 
 
+def test_the_little_time_between_checkpoints_is_not_compared_in_a_sentence(tmp_path: Path) -> None:
+    events = tuple(event for begun in range(0, 300, 20) for event in checkpoint(begun, begun + 18))
+    document = document_of(make_journal(tmp_path, plan(events=events)))
+    assert "checkpoint" not in document["transactions"]["sentence"]
+
+
 def test_a_checkpoint_that_is_seen_only_at_its_end_began_when_the_server_says(tmp_path: Path) -> None:
     completed = checkpoint(60, 180)[1:]
     rows = document_of(make_journal(tmp_path, plan(events=completed)))["transactions"]["rows"]

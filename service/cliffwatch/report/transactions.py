@@ -49,6 +49,8 @@ _WORDS = {
 }
 #: A wait is named in the sentence from this share of a transaction's time.
 _NAMED_FROM = 0.05
+#: Checkpoints that take no more of the time are compared with the time between them.
+_RARE_UP_TO = 0.5
 #: A window belongs to a checkpoint that covers so much of it.
 _COVERED = 0.5
 
@@ -175,10 +177,12 @@ def _sentence(row: TransactionRow) -> str:
 
 
 def _on_checkpoints(rows: Sequence[TransactionRow]) -> list[str]:
-    """A sentence on the latency while checkpoints were written, and between them; none unless there was both."""
+    """A sentence on the latency while checkpoints were written, and between them; none unless there was both, and most
+    of the time none was written: else the little time between them need not be like the rest."""
     by_span = {row["span"]: row for row in rows}
-    if "checkpoint" not in by_span:
+    share = rows[0]["checkpoint_ratio"]
+    if "checkpoint" not in by_span or share > _RARE_UP_TO:
         return []
-    share, within, between = rows[0]["checkpoint_ratio"], by_span["checkpoint"], by_span["between_checkpoints"]
+    within, between = by_span["checkpoint"], by_span["between_checkpoints"]
     p99 = [format_latency(row["response_p99_seconds"]) for row in (within, between)]
     return [f"While a checkpoint was written, {format_share(share)} of the time, the p99 was {p99[0]}, else {p99[1]}."]
