@@ -24,6 +24,7 @@ LOAD_START = 1_790_002_800.0
 CountersOf = Callable[[int], dict[str, int]]
 GaugesOf = Callable[[int], dict[str, float]]
 LatencyOf = Callable[[int], dict[str, Histogram]]
+QuantilesOf = Callable[[int], dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class JournalPlan:
     #: Gauges besides the schedule debt.
     gauges: GaugesOf | None = None
     latency: LatencyOf | None = None
+    #: Latencies of which only quantiles are known.
+    quantiles: QuantilesOf | None = None
     facts: dict[str, Any] | None = field(default_factory=lambda: {"target": {"kind": "synthetic"}, "drives": []})
     flushed: dict[str, int] | None = None
     #: Further events, merged by time with those of the run itself.
@@ -143,7 +146,8 @@ def _write_windows(directory: Path, plan: JournalPlan, timeline: Timeline) -> No
         if plan.counters is not None:
             counters |= plan.counters(index)
         gauges = {"schedule_debt_seconds": 0.0} | (plan.gauges(index) if plan.gauges is not None else {})
-        window = EngineWindow(start, at_window(plan, index + 1), counters, gauges, latency)
+        quantiles = plan.quantiles(index) if plan.quantiles is not None else {}
+        window = EngineWindow(start, at_window(plan, index + 1), counters, gauges, latency, quantiles)
         log.append(window, timeline.phase_at(start))
     log.close()
 

@@ -26,6 +26,7 @@ def window(start: float = 10.0) -> EngineWindow:
 
 RECORDS: list[EngineRecord] = [
     window(),
+    EngineWindow(10.0, 11.0, {"operations": 10}, {}, {}, {"publish": {"p50": 0.002, "p999": 0.02, "max": 0.03}}),
     EngineEvent(11.5, "segment_deleted", {"segment": 7}),
     window(11.0),
     EngineEnd("completed"),
@@ -34,6 +35,22 @@ RECORDS: list[EngineRecord] = [
 
 def same(left: EngineRecord, right: EngineRecord) -> bool:
     return format_engine_line(left) == format_engine_line(right)
+
+
+@pytest.mark.parametrize(
+    ("quantiles", "place"),
+    [
+        ('{"publish":{"p98":0.1}}', "quantiles.publish.p98"),
+        ('{"publish":{"p99":-0.1}}', "quantiles.publish.p99"),
+        ('{"publish":{"p99":NaN}}', "quantiles.publish.p99"),
+        ('{"publish":0.1}', "quantiles.publish"),
+        ('{"append":{"p99":0.1}}', "quantiles: 'append' has a histogram, too"),
+    ],
+)
+def test_quantiles_that_cannot_be_are_named(quantiles: str, place: str) -> None:
+    line = format_engine_line(window())[:-1] + f',"quantiles":{quantiles}}}'
+    with pytest.raises(EngineLineError, match=place.replace(".", r"\.")):
+        parse_engine_line(line)
 
 
 @pytest.mark.parametrize("record", RECORDS)

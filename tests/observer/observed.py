@@ -3,9 +3,10 @@
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from testkit.ports import free_port
@@ -30,6 +31,9 @@ class ObservedDemo:
             "demo_request_latency_seconds", "Latency.", ["request"], buckets=BOUNDS, registry=registry
         ).labels("produce")
         self._bytes = Counter("demo_bytes", "Bytes.", registry=registry)
+        quantiles = Gauge("demo_totaltimems", "Latency, as a JMX exporter has it.", ["quantile"], registry=registry)
+        for quantile, factor in (("0.5", 1.0), ("0.99", 3.0), ("0.999", 7.0)):
+            quantiles.labels(quantile).set_function(partial(self._milliseconds, factor))
         self._server, self._serving = start_http_server(self.port, "127.0.0.1", registry)
         self._stopping = threading.Event()
         self._working = threading.Thread(target=self._work, daemon=True)
@@ -44,6 +48,9 @@ class ObservedDemo:
         self._server.shutdown()
         self._server.server_close()
         self._serving.join()
+
+    def _milliseconds(self, factor: float) -> float:
+        return factor * self.latency_seconds * 1000
 
     def _work(self) -> None:
         due = time.monotonic()

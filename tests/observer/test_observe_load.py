@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.engines.observe import HistogramSource, ObserveLoad
+from cliffwatch.engines.observe import LatencySource, ObserveLoad
 from cliffwatch.engines.registry import checked_workload
 
 WORKLOAD: dict[str, Any] = {
@@ -32,7 +32,7 @@ WORKLOAD: dict[str, Any] = {
 def test_a_histogram_is_named_without_its_buckets_and_has_a_unit(
     source: dict[str, str], buckets: str, unit_seconds: float
 ) -> None:
-    read = HistogramSource.model_validate(source)
+    read = LatencySource.model_validate(source)
     assert (read.buckets, read.unit_seconds) == (buckets, unit_seconds)
 
 
@@ -46,6 +46,23 @@ def test_a_workload_that_observes_is_taken() -> None:
         ({"latency": {}}, "load.latency", ""),
         ({"latency": {"compaction": {"histogram": "a_seconds"}}}, "load.latency.compaction", "publish"),
         ({"latency": {"sync": {"histogram": "a"}}}, "load.latency.sync", "add `unit: seconds`"),
+        ({"latency": {"sync": {"quantiles": {"p99": "a"}}}}, "load.latency.sync", "quantiles have none in their names"),
+        (
+            {"latency": {"sync": {"quantiles": {"p98": "a"}, "unit": "seconds"}}},
+            "load.latency.sync",
+            "is not one of p50",
+        ),
+        ({"latency": {"sync": {}}}, "load.latency.sync", "give a `histogram`, or `quantiles`"),
+        (
+            {"latency": {"sync": {"histogram": "a_seconds", "quantiles": {"p99": "a"}}}},
+            "load.latency.sync",
+            "give a `histogram`, or `quantiles`",
+        ),
+        (
+            {"latency": {"sync": {"quantiles": {"p99": "a"}, "unit": "seconds"}}},
+            "load",
+            "name a counter of `operations`",
+        ),
         ({"latency": {"sync": {"histogram": "rate(a_seconds[1m])"}}}, "load.latency.sync.histogram", "no function"),
         ({"operations": "sum(a)"}, "load.operations", "write a metric and its labels"),
         ({"rate": "a"}, "load.rate", ""),

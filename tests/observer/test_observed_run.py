@@ -96,6 +96,48 @@ def test_a_window_has_what_was_counted_in_it_and_a_slow_span_is_in_the_percentil
     assert any("errors are not observed" in each for each in report["facts"]["warnings"])
 
 
+def test_quantiles_that_were_no_histograms_are_of_each_window_and_of_nothing_longer(
+    tmp_path: Path, prometheus: PrometheusServer
+) -> None:
+    load = {
+        "latency": {
+            "publish": {
+                "quantiles": {
+                    "p50": 'demo_totaltimems{quantile="0.5"}',
+                    "p99": 'demo_totaltimems{quantile="0.99"}',
+                    "p99.9": 'demo_totaltimems{quantile="0.999"}',
+                },
+                "unit": "milliseconds",
+            }
+        },
+        "operations": 'demo_request_latency_seconds_count{request="produce"}',
+    }
+    with ObservedDemo() as system:
+        prometheus.scrape("demo", system.port)
+        with prometheus:
+            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
+            found = probe(load, tmp_path)
+            assert (found.unreachable, found.refused) == ((), ())
+            directory = queue_run(
+                tmp_path / "ready",
+                target=ObservedTarget(name="demo"),
+                load=load,
+                **WORKLOAD | {"phases": {"soak": "12s"}},
+            )
+            assert start_worker(directory).wait(60) == 0
+    windows = windows_of(directory)
+    assert len(windows) >= 5
+    for window in windows:
+        known = window.latency["publish"]
+        assert (known["p50"], known["p99"], known["p999"]) == pytest.approx((0.003, 0.009, 0.021))
+        assert (known["count"], known["p90"]) == (0, None)
+        assert window.counters["operations"] == pytest.approx(400, rel=0.3)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert report["latency"] == {}
+    assert report["quantiles"]["publish"]["quantiles"]["p99"]["highest_seconds"] == 0.009
+    assert any("quantiles of publish are read ready-made" in each for each in report["facts"]["warnings"])
+
+
 @pytest.mark.parametrize("killed", ["engine", "worker"])
 def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
     tmp_path: Path, prometheus: PrometheusServer, killed: str

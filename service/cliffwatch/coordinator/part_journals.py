@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cliffwatch.base import durable
 from cliffwatch.journal import JournalReader, WindowLog, files
-from cliffwatch.journal.windows import OverlapError
+from cliffwatch.journal.windows import OverlapError, quantiles_in
 from cliffwatch.model.window import EngineWindow
 
 _TOLERANCE_SECONDS = 1e-6
@@ -48,4 +48,6 @@ def windows_since(run_directory: Path, part: str, moment: float) -> Iterator[Eng
     for window in reader.windows():
         if window.start >= moment - _TOLERANCE_SECONDS:
             latency = reader.histograms(window)
-            yield EngineWindow(window.start, window.end, dict(window.counters), dict(window.gauges), latency)
+            counters, gauges = dict(window.counters), dict(window.gauges)
+            known = {name: found for name, each in window.latency.items() if (found := quantiles_in(each))}
+            yield EngineWindow(window.start, window.end, counters, gauges, latency, known)

@@ -77,6 +77,8 @@ def _add_latencies(window: EngineWindow, part: str, own: EngineWindow) -> None:
     for name, histogram in own.latency.items():
         for key in (name, f"{part}/{name}"):
             window.latency.setdefault(key, Histogram()).merge(histogram)
+    # Quantiles cannot be merged: there are none of all parts, and of several windows of one the last one's are kept.
+    window.quantiles.update({f"{part}/{name}": quantiles for name, quantiles in own.quantiles.items()})
 
 
 def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], drives: Sequence[str]) -> None:

@@ -42,30 +42,35 @@ def _checked(selector: str) -> str:
 Selector = Annotated[str, Field(max_length=_SELECTOR_LIMIT), AfterValidator(_checked)]
 
 
-class HistogramSource(Strict):
-    """A classic histogram of Prometheus; series that match are added up. `unit` is read from its name where that ends
-    in one."""
+class LatencySource(Strict):
+    """A classic histogram of Prometheus, whose series that match are added up, or gauges of single `quantiles`, of
+    whose series the highest counts. `unit` is read from a histogram's name where that ends in one."""
 
-    histogram: Selector
+    histogram: Selector | None = None
+    quantiles: dict[Literal["p50", "p90", "p99", "p99.9", "p99.99", "max"], Selector] = Field(default_factory=dict)
     unit: Literal["seconds", "milliseconds", "microseconds", "nanoseconds"] | None = None
 
     @model_validator(mode="after")
-    def _has_unit(self) -> Self:
-        name, _ = selector_parts(self.histogram)
-        if self.unit is None and _UNIT_IN_NAME.search(name) is None:
-            raise ValueError(f"{name} does not end in a unit; add `unit: seconds`, or the one that its buckets are in")
+    def _has_one_source_and_unit(self) -> Self:
+        if (self.histogram is None) == (not self.quantiles):
+            raise ValueError("give a `histogram`, or `quantiles` such as `{p99: METRIC}`; a histogram says more")
+        name = None if self.histogram is None else selector_parts(self.histogram)[0]
+        if self.unit is None and (name is None or _UNIT_IN_NAME.search(name) is None):
+            what = "quantiles have none in their names" if name is None else f"{name} does not end in a unit"
+            raise ValueError(f"{what}; add `unit: seconds`, or the one that its values are in")
         return self
 
     @property
     def buckets(self) -> str:
-        """Selector of its buckets."""
+        """Selector of the histogram's buckets."""
+        assert self.histogram is not None, "called for a histogram"
         name, matchers = selector_parts(self.histogram)
         return f"{name.removesuffix(_BUCKET)}{_BUCKET}{matchers}"
 
     @property
     def unit_seconds(self) -> float:
-        """What 1 in the label `le` is in seconds."""
-        found = _UNIT_IN_NAME.search(selector_parts(self.histogram)[0])
+        """What 1 is in seconds."""
+        found = None if self.histogram is None else _UNIT_IN_NAME.search(selector_parts(self.histogram)[0])
         assert self.unit is not None or found is not None, "validated"
         return UNITS[self.unit or found[1]]  # type: ignore[index]
 
@@ -78,10 +83,17 @@ class ObserveLoad(Strict):
     """
 
     prometheus: Name | None = None
-    latency: Annotated[dict[Operation, HistogramSource], Field(min_length=1)]
+    latency: Annotated[dict[Operation, LatencySource], Field(min_length=1)]
     operations: Selector | None = None
     bytes: Selector | None = None
     errors: Selector | None = None
+
+    @model_validator(mode="after")
+    def _counts_operations(self) -> Self:
+        first = next(self.latency[each] for each in Operation if each in self.latency)
+        if self.operations is None and first.histogram is None:
+            raise ValueError("quantiles count nothing: name a counter of `operations`")
+        return self
 
 
 class ObserveEngine:
@@ -138,7 +150,17 @@ class ObserveEngine:
 
 def _notes(load: ObserveLoad) -> tuple[str, ...]:
     """Sentences on what the run's figures cannot say."""
-    notes = ["latencies are read from the buckets of Prometheus, and percentiles are as exact as these are narrow"]
+    notes = []
+    if any(source.histogram is not None for source in load.latency.values()):
+        notes.append(
+            "latencies are read from the buckets of Prometheus, and percentiles are as exact as these are narrow"
+        )
+    ready_made = [operation for operation, source in load.latency.items() if source.histogram is None]
+    if ready_made:
+        notes.append(
+            f"quantiles of {', '.join(ready_made)} are read ready-made, each window's own: they cannot be merged, so "
+            "that there is no percentile of a phase or an hour"
+        )
     if load.errors is None:
         notes.append("errors are not observed: `load.errors` names no counter of them")
     return tuple(notes)

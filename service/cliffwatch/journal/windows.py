@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,8 +27,9 @@ class JournalWindow:
     """One committed window.
 
     `latency` maps a latency name to `count`, `max` and the percentiles p50…p9999 in seconds (null: nothing counted),
-    read off the exact histogram. `latency_range` is the range of bytes in latency.hlog that holds the histograms
-    themselves, `latency_crc32` their checksum; None in older journals.
+    read off the exact histogram; of one without a histogram, to the quantiles that are known, with a `count` of 0.
+    `latency_range` is the range of bytes in latency.hlog that holds the histograms themselves, `latency_crc32` their
+    checksum; None in older journals.
     """
 
     seq: int
@@ -120,6 +122,17 @@ def summarise(histogram: Histogram) -> dict[str, float | None]:
     return summary | dict(zip(QUANTILE_NAMES, histogram.percentiles_seconds(QUANTILES), strict=True))
 
 
+def _summary_of(quantiles: Mapping[str, float]) -> dict[str, float | None]:
+    return {"count": 0} | {name: quantiles.get(name) for name in ("max", *QUANTILE_NAMES)}
+
+
+def quantiles_in(summary: Mapping[str, float | None]) -> dict[str, float]:
+    """Quantiles of a latency without a histogram; empty for one with a histogram, whose percentiles are read off it."""
+    if summary.get("count"):
+        return {}
+    return {name: value for name in ("max", *QUANTILE_NAMES) if (value := summary.get(name)) is not None}
+
+
 class OverlapError(ValueError):
     """A window starts before the last committed one ended; committing it would count time twice."""
 
@@ -181,7 +194,8 @@ class WindowLog:
             phase=phase,
             counters=dict(window.counters),
             gauges=dict(window.gauges),
-            latency={name: summarise(histogram) for name, histogram in histograms},
+            latency={name: summarise(histogram) for name, histogram in histograms}
+            | {name: _summary_of(quantiles) for name, quantiles in sorted(window.quantiles.items())},
             latency_range=(start_bytes, start_bytes + len(lines)),
             latency_crc32=checksum(lines),
         )

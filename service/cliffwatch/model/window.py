@@ -40,7 +40,8 @@ class EngineWindow:
     """One interval of load. Times in seconds since the epoch on the run's time line, `start` < `end`.
 
     `counters` are the interval's own increments: `operations`, `bytes`, `errors`, and whatever else the engine counts.
-    `gauges` hold at `end`. `latency` maps a latency name to the interval's histogram.
+    `gauges` hold at `end`. `latency` maps a latency name to the interval's histogram. `quantiles` has latencies of
+    which only quantiles are known, in seconds by p50, p90, p99, p999, p9999 and max: they are never merged.
     """
 
     start: float
@@ -48,6 +49,7 @@ class EngineWindow:
     counters: dict[str, int]
     gauges: dict[str, float] = field(default_factory=dict)
     latency: dict[str, Histogram] = field(default_factory=dict)
+    quantiles: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class _Line(BaseModel):
 #: Ranges that a journal can store and return.
 _Moment = Annotated[float, Field(ge=0, le=LAST_MOMENT)]
 _Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_Seconds = Annotated[float, Field(ge=0, le=LAST_MOMENT)]
+_Quantile = Literal["p50", "p90", "p99", "p999", "p9999", "max"]
 #: Names without control characters, which a journal returns as U+FFFD.
 _Name = Annotated[str, Field(max_length=_NAME_LENGTH, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
@@ -90,6 +94,7 @@ class _WindowLine(_Line):
     counters: Annotated[dict[_Name, _Count], Field(max_length=NAMES_LIMITS["counters"])]
     gauges: Annotated[dict[_Name, float], Field(max_length=NAMES_LIMITS["gauges"])] = {}
     latency: Annotated[dict[_Name, str], Field(max_length=NAMES_LIMITS["latency"])] = {}
+    quantiles: Annotated[dict[_Name, dict[_Quantile, _Seconds]], Field(max_length=NAMES_LIMITS["latency"])] = {}
 
     @field_validator("gauges")
     @classmethod
@@ -162,7 +167,10 @@ def parse_engine_line(line: str | bytes) -> EngineRecord:
         latency = {name: Histogram.decode(text) for name, text in record.latency.items()}
     except ValueError as error:
         raise EngineLineError(f"latency: {error}") from error
-    return EngineWindow(record.start, record.end, record.counters, record.gauges, latency)
+    if both := sorted(set(latency) & set(record.quantiles)):
+        raise EngineLineError(f"quantiles: {both[0][:40]!r} has a histogram, too")
+    quantiles = {name: {str(key): value for key, value in known.items()} for name, known in record.quantiles.items()}
+    return EngineWindow(record.start, record.end, record.counters, record.gauges, latency, quantiles)
 
 
 def format_engine_line(record: EngineRecord, seq: int = 0) -> str:
@@ -178,6 +186,7 @@ def format_engine_line(record: EngineRecord, seq: int = 0) -> str:
             "gauges": record.gauges,
             "latency": {name: histogram.encode() for name, histogram in record.latency.items()},
         }
+        body |= {"quantiles": record.quantiles} if record.quantiles else {}
     elif isinstance(record, EngineEvent):
         body = {"type": "event", "at": record.at, "name": record.name, "detail": record.detail}
     else:

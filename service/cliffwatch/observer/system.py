@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cliffwatch.base.clock import Clock
+from cliffwatch.base.clock import LAST_MOMENT, Clock
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_duration, four_digits
 from cliffwatch.engines.observe import ObserveLoad
@@ -30,6 +30,8 @@ _SCRAPE_TOLERANCE = 1.05
 #: Over which it is seen how often a source is scraped, in seconds.
 _RECENT_SECONDS = 300
 _NAMED_AT_MOST = 5
+#: Part of the name of a source that is a quantile: `latency.OPERATION.quantiles.p99`.
+_QUANTILES = ".quantiles."
 
 
 @dataclass(slots=True)
@@ -103,7 +105,13 @@ class ObservedSystem:
 
     def _selectors(self) -> dict[str, str]:
         """Selector of each source, by its field of the load."""
-        selectors = {f"latency.{operation}": source.buckets for operation, source in self._load.latency.items()}
+        selectors: dict[str, str] = {}
+        for operation, source in self._load.latency.items():
+            if source.histogram is None:
+                named = source.quantiles.items()
+                selectors |= {f"latency.{operation}.quantiles.{name}": selector for name, selector in named}
+            else:
+                selectors[f"latency.{operation}"] = source.buckets
         counters = {"operations": self._load.operations, "bytes": self._load.bytes, "errors": self._load.errors}
         return selectors | {name: selector for name, selector in counters.items() if selector is not None}
 
@@ -113,6 +121,7 @@ class ObservedSystem:
         increases = {
             name: self._increases.setdefault(name, CounterIncreases()).in_window(found, start_seconds, end_seconds)
             for name, found in answers.items()
+            if _QUANTILES not in name
         }
         measured = [each for each in increases.values() if each.by_labels]
         if not measured:
@@ -128,13 +137,36 @@ class ObservedSystem:
             OBSERVED_SPAN: four_digits(max(each.span_seconds for each in measured)),
         }
         present = {name: histogram for name, histogram in latency.items() if histogram.count}
-        return EngineWindow(start_seconds, end_seconds, counters, gauges, present)
+        quantiles = self._quantiles_of(answers, start_seconds, end_seconds)
+        return EngineWindow(start_seconds, end_seconds, counters, gauges, present, quantiles)
+
+    def _quantiles_of(
+        self, answers: Mapping[str, Sequence[PrometheusAnswer]], start_seconds: float, end_seconds: float
+    ) -> dict[str, dict[str, float]]:
+        """Quantiles of each latency without a histogram, in seconds: of the samples within the window, each series'
+        last, and the highest of these."""
+        found: dict[str, dict[str, float]] = {}
+        for operation, source in self._load.latency.items():
+            if source.histogram is not None:
+                continue
+            for name in source.quantiles:
+                levels = [
+                    level
+                    for answer in answers[f"latency.{operation}{_QUANTILES}{name}"]
+                    if (level := last_within(answer, start_seconds, end_seconds)) is not None and level >= 0
+                ]
+                if levels:
+                    seconds = min(max(levels) * source.unit_seconds, LAST_MOMENT)
+                    found.setdefault(operation.value, {})[name.replace(".", "")] = seconds
+        return found
 
     def _latency_of(self, increases: Mapping[str, Increases]) -> tuple[dict[str, Histogram], int]:
         """Histogram of each operation, and how many latencies lie above the bounds of all."""
         latency: dict[str, Histogram] = {}
         beyond = 0
         for operation, source in self._load.latency.items():
+            if source.histogram is None:
+                continue
             found = increases[f"latency.{operation}"].by_labels
             latency[operation.value], above = histogram_of(found, source.unit_seconds)
             beyond += above
@@ -148,6 +180,15 @@ class ObservedSystem:
         return latency[first].count
 
 
+def last_within(answer: PrometheusAnswer, start_seconds: float, end_seconds: float) -> float | None:
+    """The last sample of a series after `start_seconds` and up to `end_seconds`; None without a finite one."""
+    times = np.asarray(answer.times) / 1000
+    inside = np.flatnonzero((times > start_seconds + 1e-6) & (times <= end_seconds + 1e-6))
+    values = np.asarray(answer.values, dtype=np.float64)[inside]
+    finite = values[np.isfinite(values)]
+    return float(finite[-1]) if len(finite) else None
+
+
 def _check_source(
     found: Check, where: str, selector: str, answers: Sequence[PrometheusAnswer], window_seconds: float
 ) -> None:
@@ -155,7 +196,12 @@ def _check_source(
     if not answers:
         found.refused.append(f"{where}: Prometheus has no samples of {selector} in the last five minutes")
         return
-    if where.startswith("load.latency.") and not all(BOUND_LABEL in answer.labels for answer in answers):
+    is_of_quantile = _QUANTILES in where
+    if (
+        where.startswith("load.latency.")
+        and not is_of_quantile
+        and not all(BOUND_LABEL in answer.labels for answer in answers)
+    ):
         found.refused.append(f"{where}: {selector} is no histogram: a series of it has no label {BOUND_LABEL!r}")
         return
     apart = [float(np.median(np.diff(each.times))) / 1000 for each in answers if len(each.times) > 2]

@@ -28,6 +28,7 @@ from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.latency import HOUR_SECONDS, LatencyGroup
 from cliffwatch.report.limits.results import Judged
 from cliffwatch.report.phases import phase_bounds
+from cliffwatch.report.quantiles import quantiles_document
 from cliffwatch.report.schema.report import (
     FORMAT_VERSION,
     AlertDocument,
@@ -84,6 +85,8 @@ def document_of(
     }
     if omitted:
         body["events_omitted"] = omitted
+    if quantiles := quantiles_document(run):
+        body["quantiles"] = quantiles
     if (transactions := transactions_document(run)) is not None:
         body["transactions"] = transactions
     if (steadiness := steadiness_of(run)) is not None:

@@ -14,7 +14,7 @@ from cliffwatch.analysis.verdict import COVERAGE_MINIMUM, percent
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_amplification, format_length, format_ratio
 from cliffwatch.journal import JournalReader, JournalWindow
-from cliffwatch.journal.windows import QUANTILE_NAMES
+from cliffwatch.journal.windows import QUANTILE_NAMES, quantiles_in
 from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import JUDGED_PHASES
@@ -133,6 +133,8 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
     name = limit.operation or primary_latency(names)
     if name is None or name not in names:
         return Judged(limit.text, unjudged=f"the run has no latency {name!r}" if name else "no latency was measured")
+    if any(quantiles_in(window.latency[name]) for window in windows if name in window.latency):
+        return _by_windows(limit, windows, name)
     reader = JournalReader(run.directory)
     tallies = [_tally(reader, window, name, limit) for window in _worth_reading(windows, name, limit)]
     found = breaches([tally for tally in tallies if tally is not None], limit.quantile, limit.over_seconds)
@@ -143,6 +145,20 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
     spans = tuple(_broken(b, latency(w), is_by_window) for b, w in zip(found, worst, strict=True))
     if spans:
         return Judged(limit.text, spans, margin=margin(limit, max((w for w in worst if w is not None), default=None)))
+    return Judged(limit.text, margin=_least_margin(windows, name, limit))
+
+
+def _by_windows(limit: Limit, windows: Sequence[JournalWindow], name: str) -> Judged:
+    """Judge a limit on a latency of which only quantiles of windows are known. It holds where it holds in every window,
+    since no span's percentile is above that of all its windows; else it cannot be judged."""
+    key, bound = _STORED[limit.measure], limit.bound or 0.0
+    known = [value for window in windows if (value := window.latency.get(name, {}).get(key)) is not None]
+    if not known:
+        return Judged(limit.text, unjudged=f"of {name} no {limit.measure} was observed")
+    above = sum(value > bound for value in known)
+    if above:
+        count = "1 window is" if above == 1 else f"{above:,} windows are"
+        return Judged(limit.text, unjudged=f"{count} above it, and quantiles of windows cannot be merged")
     return Judged(limit.text, margin=_least_margin(windows, name, limit))
 
 

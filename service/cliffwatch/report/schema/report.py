@@ -241,6 +241,23 @@ class Steady(TypedDict):
 
 
 @document
+class QuantileOfWindows(TypedDict):
+    """One quantile as the windows after the warm-up had it."""
+
+    median_seconds: NonNegative
+    highest_seconds: NonNegative
+
+
+@document
+class WindowQuantiles(TypedDict):
+    """A latency of which only quantiles of each window are known. They cannot be merged: of a longer span there is no
+    percentile."""
+
+    windows: CountFromOne
+    quantiles: dict[Literal["p50", "p90", "p99", "p999", "p9999", "max"], QuantileOfWindows]
+
+
+@document
 class TransactionRow(TypedDict):
     """Where the time of a database's transactions went, over one span: means of a transaction.
 
@@ -332,6 +349,8 @@ class ReportBody(TypedDict):
     phases: list[PhaseSpan]
     latency: dict[str, LatencyOfOperation]
     """By latency name. Each row is read off the histogram merged over its own span; none is an average."""
+    quantiles: NotRequired[dict[str, WindowQuantiles]]
+    """By latency name: latencies without a histogram, which are not in `latency`. Absent when there are none."""
     totals: Totals
     throughput: Throughput
     device: NotRequired[ReportDevice]
