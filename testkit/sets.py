@@ -50,6 +50,7 @@ PLACES: dict[Set, dict[str, str]] = {
         "tests/dashboards/test_dashboard_queries.py": "a run is watched by a real Prometheus",
         "tests/docs/test_commands.py": "types every command of the documents, on drives and runs",
         "tests/durability/test_real_file_systems.py": "cuts the power of drives with file systems on them",
+        "tests/engines/command/test_command_runs.py": "real programs load for seconds each, by the clock",
         "tests/engines/fio/test_fio_engine.py": "loads of seconds, by the clock",
         "tests/engines/kafka/": "a cluster is started; loads of seconds, by the clock",
         "tests/engines/pgbench/test_pgbench_runs.py": "loads of a quarter of a minute each, by the clock",

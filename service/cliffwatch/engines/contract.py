@@ -31,7 +31,8 @@ class EngineContext:
     the run's load began; None if it begins with this engine. `reported_until`: end of the last window that the run has;
     None if it has none. `may_begin_late`: the load may begin late, since no other
     part has to begin at the same time. `bootstrap_servers`: addresses of a broker target. `dsn`: the
-    database of a postgres target. `state_directory`: the service's, where this project's programs are built.
+    database of a postgres target. `target_kind`: such as `directory`. `state_directory`: the service's, where this
+    project's programs are built.
     """
 
     run_id: str
@@ -47,6 +48,7 @@ class EngineContext:
     reported_until: float | None = None
     bootstrap_servers: tuple[str, ...] = ()
     dsn: str | None = None
+    target_kind: str = ""
     descriptor: int | None = None
     may_begin_late: bool = True
 
@@ -75,6 +77,7 @@ class EngineContext:
             stop=timeline.load_stop,
             state_directory=state_directory,
             bootstrap_servers=bootstrap_servers_of(target),
+            target_kind=target.kind,
             dsn=target.dsn if isinstance(target, PostgresTarget) else None,
         )
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.engines.command.engine import CommandEngine
 from cliffwatch.engines.contract import Engine
 from cliffwatch.engines.fio.engine import FioEngine
 from cliffwatch.engines.kafka.engine import KafkaEngine
@@ -19,7 +20,15 @@ from cliffwatch.model.workload import Workload, workload_from
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
-    for engine in (FioEngine(), KafkaEngine(), ObserveEngine(), PgbenchEngine(), StorageEngine(), SyntheticEngine())
+    for engine in (
+        CommandEngine(),
+        FioEngine(),
+        KafkaEngine(),
+        ObserveEngine(),
+        PgbenchEngine(),
+        StorageEngine(),
+        SyntheticEngine(),
+    )
 }
 
 

@@ -1,6 +1,5 @@
 """Execution of a pgbench load: start pgbench, read its log and the server's statistics, and print windows."""
 
-import math
 import os
 import queue
 import selectors
@@ -12,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from cliffwatch.base.errors import Problem
+from cliffwatch.engines.late_start import begin_of
 from cliffwatch.engines.pgbench.load import PgbenchJob
 from cliffwatch.engines.pgbench.program import RunningPgbench, session_options
 from cliffwatch.engines.pgbench.readings import Statistics
@@ -20,10 +20,8 @@ from cliffwatch.engines.pgbench.transactions import LineBuffer, TransactionWindo
 from cliffwatch.engines.pgbench.watch import StatisticsWatch, reading_interval
 from cliffwatch.engines.run_time import run_time
 from cliffwatch.model.window import (
-    BEGUN,
     OLDEST_OUTSTANDING,
     EngineEnd,
-    EngineEvent,
     EngineRecord,
     EngineWindow,
     format_engine_line,
@@ -113,13 +111,10 @@ class _Load:
                 return failure
             if self._stopping:
                 return EngineEnd("completed")
-        late = run_time() - self._start
-        if late > 0:
-            moved = math.ceil(late / self._window_seconds) * self._window_seconds
-            self._start += moved
-            if self._job.may_move:
-                self._stop += moved
-                _print(EngineEvent(self._start, BEGUN, {"start": self._start, "late_seconds": round(late, 3)}))
+        begin = begin_of(run_time(), self._start, self._stop, self._window_seconds, may_move=self._job.may_move)
+        self._start, self._stop = begin.start, begin.stop
+        if begin.event is not None:
+            _print(begin.event)
         self._windows = TransactionWindows(self._start, self._window_seconds)
         self._last_ended = self._start
         failure = self._read_until(self._start)

@@ -1,0 +1,154 @@
+"""What commands print, as windows."""
+
+import json
+
+import pytest
+
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.engines.command.definition import Output
+from cliffwatch.engines.command.formats import NOT_A_LINE, LineReader, reader_of
+from cliffwatch.engines.command.windows import CommandWindows
+from cliffwatch.model.window import EngineWindow
+
+START = 1_790_000_000.0
+
+
+def read(output: dict[str, object], *, ahead: float = 0.0) -> tuple[CommandWindows, LineReader]:
+    windows = CommandWindows("write", START, 10.0, None)
+    return windows, reader_of(Output.model_validate(output), windows, ahead, START)
+
+
+def p99(window: EngineWindow) -> float | None:
+    return window.latency["write"].percentiles_seconds([0.99])[0]
+
+
+def test_lines_of_start_and_latency_count_where_they_ended() -> None:
+    windows, line = read({"format": "latencies", "unit": "milliseconds"})
+    for text in (f"{START + 1} 2.5", f"{START + 9.999},4", f"{START + 12}\t250"):
+        line(text, START + 13)
+    first, second = windows.take(), windows.take()
+    assert (first.counters["operations"], second.counters["operations"]) == (1, 2)
+    assert p99(first) == pytest.approx(0.0025, rel=0.001)
+    assert p99(second) == pytest.approx(0.25, rel=0.001)
+
+
+def test_times_of_the_wall_clock_are_put_on_the_time_line_of_the_run() -> None:
+    windows, line = read({"format": "latencies", "unit": "seconds"}, ahead=100.0)
+    line(f"{START - 95} 0.5", START + 6)
+    assert windows.take().counters["operations"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "1", "now 5", f"{START} -5", f"{START} nan", f"{START} 1e99", "1 2 3"])
+def test_a_line_that_is_no_latency_is_refused(text: str) -> None:
+    _, line = read({"format": "latencies", "unit": "milliseconds"})
+    with pytest.raises(ValueError, match=r".*"):
+        line(text, START)
+
+
+def test_interval_logs_of_hdr_histogram_are_merged() -> None:
+    windows, line = read({"format": "hdr"})
+    histogram = Histogram.from_values({5_000_000: 90, 80_000_000: 10})
+    payload = histogram.encode()
+    for text in (
+        "#[Histogram log format version 1.3]",
+        f"#[StartTime: {START:.3f} (seconds since epoch), Mon Sep 21 14:13:20 UTC 2026]",
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
+        f"Tag=A,1.000,5.000,80.0,{payload}",
+        f"{START + 5:.3f},5.000,80.0,{payload}",
+        f"11.000,5.000,80.0,{payload}",
+    ):
+        line(text, START + 20)
+    first, second = windows.take(), windows.take()
+    assert (first.counters["operations"], second.counters["operations"]) == (200, 100)
+    assert p99(first) == pytest.approx(0.08, rel=0.001)
+
+
+def test_the_unit_of_interval_logs_can_be_said() -> None:
+    windows, line = read({"format": "hdr", "unit": "microseconds"})
+    line(f"{START},1.0,5.0,{Histogram.from_values({5_000_000: 10}).encode()}", START + 2)
+    assert p99(windows.take()) == pytest.approx(5.0, rel=0.01)
+
+
+def test_the_stream_of_k6_has_durations_and_failures() -> None:
+    windows, line = read({"format": "k6"})
+
+    def point(metric: str, value: float) -> str:
+        data = {"time": "2026-09-21T16:13:24.123456789+02:00", "value": value, "tags": {"status": "200"}}
+        return json.dumps({"type": "Point", "metric": metric, "data": data})
+
+    line(json.dumps({"type": "Metric", "metric": "http_req_duration", "data": {"type": "trend"}}), START)
+    for text in (point("http_req_duration", 12.5), point("http_reqs", 1), point("http_req_failed", 0)):
+        line(text, START + 5)
+    line(point("http_req_failed", 1), START + 5)
+    window = windows.take()
+    assert window.counters == {"operations": 1, "errors": 1}
+    assert p99(window) == pytest.approx(0.0125, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5",
+        "[]",
+        "{",
+        "[" * 100_000,
+        '{"type": "Point", "metric": "http_req_duration"}',
+        '{"type": "Point", "metric": "http_req_duration", "data": {"time": "soon", "value": 1}}',
+        '{"type": "Point", "metric": "http_req_duration", "data": {"time": "2026-09-21T14:13:24Z", "value": "x"}}',
+        '{"type": "Point", "metric": "http_req_duration", "data": {"time": "2026-09-21T14:13:24Z", "value": -1}}',
+        '{"type": "Point", "metric": "http_req_duration", "data": {"time": "2026-09-21T14:13:24Z", "value": NaN}}',
+    ],
+)
+def test_a_line_of_k6_that_is_none_is_refused(text: str) -> None:
+    windows, line = read({"format": "k6"})
+    with pytest.raises(NOT_A_LINE):
+        line(text, START + 5)
+    assert windows.take().counters["operations"] == 0
+
+
+def test_progress_of_sysbench_has_a_rate_and_a_quantile_of_each_line() -> None:
+    pattern = r"fsyncs: (?P<operations_per_second>[0-9.]+)/s latency \(ms,99%\): (?P<p99>[0-9.]+)"
+    windows, line = read({"format": "progress", "pattern": pattern, "unit": "milliseconds"})
+    line("Threads started!", START + 0.1)
+    for second, (rate, p99_milliseconds) in enumerate([(30.0, 7.5), (50.0, 4.0), (45.0, 90.0)], 1):
+        text = f"[ {second}s ] reads: 0 writes: 1 fsyncs: {rate:.2f}/s latency (ms,99%): {p99_milliseconds}"
+        line(text, START + 4 * second)
+    first, second_window = windows.take(), windows.take()
+    assert first.counters["operations"] == 4 * 30 + 4 * 50
+    assert first.quantiles == {"write": {"p99": 0.0075}}, "of two lines in a window, the higher"
+    assert second_window.quantiles == {"write": {"p99": 0.09}}
+    assert first.latency == {}
+
+
+def test_progress_of_db_bench_counts_since_the_line_before() -> None:
+    windows, line = read({"format": "progress", "pattern": r"thread [0-9]+: \((?P<operations>[0-9]+),"})
+    for thread in (0, 1):
+        line(f"2026/11/27-23:37:04  ... thread {thread}: (18000,18000) ops and (17880.0,17880.0) ops/second", START + 1)
+    window = windows.take()
+    assert window.counters["operations"] == 36_000
+    assert (window.latency, window.quantiles) == ({}, {})
+
+
+def test_progress_of_the_kafka_producer_s_test() -> None:
+    pattern = r"(?P<operations>[0-9]+) records sent, .* ms avg latency, (?P<max>[0-9.]+) ms max latency"
+    windows, line = read({"format": "progress", "pattern": pattern, "unit": "milliseconds"})
+    line("5001 records sent, 1000.2 records/sec (0.98 MB/sec), 3.2 ms avg latency, 202.0 ms max latency.", START + 5)
+    window = windows.take()
+    assert window.counters["operations"] == 5001
+    assert window.quantiles == {"write": {"max": 0.202}}
+
+
+def test_what_comes_late_counts_in_the_next_window_and_what_came_before_the_load_in_none() -> None:
+    windows, line = read({"format": "latencies", "unit": "seconds"})
+    windows.take()
+    line(f"{START + 1} 0.1", START + 12)
+    line(f"{START - 5} 0.1", START + 12)
+    assert windows.take().counters["operations"] == 1
+
+
+def test_a_window_without_a_line_is_measured_and_has_nothing() -> None:
+    windows = CommandWindows("write", START, 10.0, 250.0)
+    window = windows.take(4.5)
+    assert (window.start, window.end) == (START, START + 10)
+    assert window.counters == {"operations": 0, "errors": 0}
+    assert window.gauges == {"requested_operations_per_second": 250.0, "measured_seconds": 4.5}

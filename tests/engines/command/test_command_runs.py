@@ -1,0 +1,172 @@
+"""Runs of real programs that a machine's owner allowed, executed by real workers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, execute_run, queue_run, start_worker
+from tests.engines.command.commands import DB_BENCH, SYSBENCH, allow, definition
+
+from cliffwatch.coordinator.heartbeat import Heartbeat
+from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.model.target import AnyTarget, DirectoryTarget, ObservedTarget
+
+#: Makes 100 operations a second, of 2 ms each, and stalls for a second after three: what was due then is late.
+STALLING = """
+import sys, time
+due = start = time.time()
+while True:
+    due += 0.01
+    time.sleep(max(0.0, due - time.time()))
+    if 3.0 <= time.time() - start < 3.5:
+        time.sleep(1.0)
+        start -= 10
+    print(due, (time.time() - due) * 1000 + 2, flush=True)
+"""
+SECRET = "CLIFFWATCH_DATABASE_URL"
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory of the workers that this test starts."""
+    monkeypatch.setenv("CLIFFWATCH_STATE_DIRECTORY", str(tmp_path / "state"))
+    (tmp_path / "state").mkdir()
+    return tmp_path / "state"
+
+
+def queue(state: Path, name: str, target: AnyTarget, arguments: dict[str, Any] | None = None, **changes: Any) -> Path:
+    load = {"command": name, "arguments": arguments or {}}
+    given = {"window": "1s", "phases": {"soak": "6s"}} | changes
+    return queue_run(state / "runs" / "made", target=target, engine="command", load=load, **given)
+
+
+def windows_of(directory: Path) -> list[JournalWindow]:
+    return list(JournalReader(directory).windows())
+
+
+def target_in(state: Path) -> DirectoryTarget:
+    place = state.parent / "target"
+    place.mkdir()
+    return DirectoryTarget(path=str(place))
+
+
+@pytest.mark.gate(why="one real program is run before every merge")
+def test_sysbench_on_a_directory(state: Path) -> None:
+    allow(state, "sysbench", SYSBENCH)
+    target = target_in(state)
+    directory = queue(state, "sysbench", target, {"rate": 40})
+    execute_run(directory)
+    windows = windows_of(directory)
+    assert len(windows) == 6
+    assert sum(window.counters["operations"] for window in windows) == pytest.approx(240, rel=0.35)
+    assert all(window.gauges["requested_operations_per_second"] == 40 for window in windows)
+    known = [window.latency["sync"]["p99"] for window in windows if "sync" in window.latency]
+    assert len(known) >= 4
+    assert all(value is not None and 0 < value < 1 for value in known)
+    assert list(Path(target.path).iterdir()) == [], "what the command made is removed"
+    facts = json.loads((directory / files.FACTS).read_text())
+    assert "--rate=40" in facts["engine"]["command"]
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert "p99" in report["quantiles"]["sync"]["quantiles"]
+
+
+def test_db_bench_on_a_directory(state: Path) -> None:
+    allow(state, "rocksdb", DB_BENCH)
+    directory = queue(state, "rocksdb", target_in(state))
+    execute_run(directory)
+    windows = windows_of(directory)
+    assert len(windows) == 6
+    rates = sorted(window.counters["operations"] for window in windows)
+    assert rates[3] > 3000, "2 MB/s are 17,000 entries of 116 bytes a second"
+
+
+def test_a_stall_of_a_second_is_in_the_percentiles_of_what_was_due(state: Path) -> None:
+    script = state / "stalling.py"
+    script.write_text(STALLING)
+    allow(state, "stalling", definition(command=[sys.executable, str(script)]))
+    directory = queue(state, "stalling", ObservedTarget(name="demo"), phases={"soak": "8s"})
+    execute_run(directory)
+    windows = windows_of(directory)
+    assert len(windows) == 8
+    assert sum(window.counters["operations"] for window in windows) == pytest.approx(800, rel=0.1)
+    stalled = max(windows, key=lambda window: window.latency.get("write", {}).get("max") or 0)
+    assert stalled.latency["write"]["max"] == pytest.approx(1.0, abs=0.2)
+    quiet = [window for window in windows if (window.latency.get("write", {}).get("max") or 9) < 0.2]
+    assert len(quiet) >= 4
+    merged = JournalReader(directory).merged(windows, lambda window: "load")["load"]["write"]
+    # A hundredth of what was due in eight seconds is eight; a hundred came late, by up to a second.
+    assert merged.percentiles_seconds([0.99])[0] == pytest.approx(0.93, abs=0.15)
+
+
+def test_a_program_that_speaks_the_engine_contract(state: Path) -> None:
+    load = json.dumps({"operations_per_second": 500, "time": "real"}).replace("{", "{{").replace("}", "}}")
+    synthetic = [sys.executable, "-m", "cliffwatch.engines.synthetic", load, "{start}", "{stop}", "{window_seconds}"]
+    allow(state, "contract", definition(command=[*synthetic, "{start}"], output={"format": "engine"}))
+    directory = queue(state, "contract", ObservedTarget(name="demo"))
+    execute_run(directory)
+    windows = windows_of(directory)
+    assert [window.counters["operations"] for window in windows] == [500] * 6
+
+
+def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path) -> None:
+    allow(state, "short", definition(command=["sh", "-c", "echo nothing to do >&2; exit 3"]))
+    directory = queue(state, "short", ObservedTarget(name="demo"), engine_restarts=1)
+    execute_run(directory)
+    died = [event.detail["message"] for event in events(directory) if event.name == "died"]
+    assert len(died) == 2
+    assert "the command ended with status 3 before the load was over" in died[0]
+    assert "nothing to do" in died[0]
+
+
+def test_lines_that_are_not_understood_are_counted(state: Path) -> None:
+    allow(state, "chatty", definition(command=["sh", "-c", "while :; do echo hello; sleep 0.2; done"]))
+    directory = queue(state, "chatty", ObservedTarget(name="demo"), phases={"soak": "3s"})
+    execute_run(directory)
+    strange = [event.detail for event in events(directory) if event.name == "output_not_understood"]
+    assert strange
+    assert "hello" in strange[0]["message"]
+
+
+@pytest.mark.parametrize("output", ["engine", "latencies"])
+def test_a_command_gets_no_secret_of_the_service(state: Path, monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    monkeypatch.setenv(SECRET, "sqlite:////secret")
+    seen = state / "seen"
+    form = {"format": output} | ({"unit": "seconds"} if output == "latencies" else {})
+    allow(state, "nosy", definition(command=["sh", "-c", f"env > {seen}; sleep 60"], output=form))
+    execute_run(queue(state, "nosy", ObservedTarget(name="demo"), phases={"soak": "2s"}, stop_grace="1s"))
+    assert "PATH=" in seen.read_text()
+    assert SECRET not in seen.read_text()
+
+
+@pytest.mark.parametrize("killed", ["engine", "worker"])
+def test_a_command_dies_with_what_started_it(state: Path, killed: str) -> None:
+    mark = f"cliffwatch-command-{os.getpid()}-{killed}"
+    script = f"echo {mark} > /dev/null; while :; do echo $(date +%s) 1; sleep 0.1; done"
+    allow(state, "endless", definition(command=["sh", "-c", script]))
+    directory = queue(state, "endless", ObservedTarget(name="demo"), phases={"soak": "30s"}, engine_restarts=0)
+    worker = start_worker(directory)
+    wait_until(lambda: len(windows_of(directory)) >= 2, "windows")
+    assert running(mark)
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    if killed == "engine":
+        os.kill(heartbeat.engines[0].pid, signal.SIGKILL)
+        assert worker.wait(60) == 0
+    else:
+        worker.kill()
+        worker.wait()
+    wait_until(lambda: not running(mark), "the command's end")
+
+
+def running(mark: str) -> bool:
+    """Whether a shell with this in its script is there, which is neither this process nor one that starts it."""
+    found = subprocess.run(["pgrep", "-f", f"^sh -c echo {mark} "], capture_output=True, check=False)
+    time.sleep(0.05)
+    return found.returncode == 0
