@@ -27,7 +27,7 @@ arguments:
   threads: {least: 1, most: 64, default: 1}
   rate: {least: 1, most: 100000, default: 50}
   size_mib: {least: 16, most: 1048576, default: 64}
-writes: 80MiB
+writes: '{size_mib}MiB'
 rate: '{rate}'
 output:
   format: progress

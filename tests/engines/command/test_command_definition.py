@@ -59,6 +59,12 @@ def test_what_it_keeps_is_planned_and_its_file_is_named(tmp_path: Path) -> None:
     assert plan.notes == (f"the command is allowed by {tmp_path}/commands/rocksdb.yaml",)
 
 
+def test_how_much_it_keeps_may_depend_on_an_argument(tmp_path: Path) -> None:
+    allow(tmp_path, "sysbench", SYSBENCH)
+    load = CommandLoad.model_validate({"command": "sysbench", "arguments": {"size_mib": 2048}})
+    assert CommandEngine().plan(load, context(tmp_path)).written_bytes == 2 << 30
+
+
 def test_brokers_and_databases_are_known_to_a_command(tmp_path: Path) -> None:
     allow(tmp_path, "brokers", definition(target="broker", command=["perf", "{servers}"]))
     allow(tmp_path, "database", definition(target="postgres", command=["perf", "{host}:{port}/{database}", "{user}"]))
@@ -170,6 +176,8 @@ def test_a_command_of_another_kind_of_target_is_refused(tmp_path: Path) -> None:
         ({"output": {"format": "progress", "pattern": "(?P<errors>.)"}}, "needs a group `operations`"),
         ({"output": {"format": "progress", "pattern": "(?P<operations>.)(?P<p99>.)"}}, "say what latencies are in"),
         ({"output": {"format": "engine", "stream": "stderr"}}, "printed on stdout"),
+        ({"target": "directory", "writes": "much"}, "is not a size"),
+        ({"target": "directory", "writes": "{size}GiB"}, "{size} is none of"),
         ({"shell": True}, "unknown key"),
         ({"version": 2}, "version"),
     ],

@@ -19,7 +19,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.regular_files import open_regular
 from cliffwatch.base.suggestion import did_you_mean
-from cliffwatch.base.units import Size
+from cliffwatch.base.units import parse_size
 from cliffwatch.model.document import Strict
 from cliffwatch.model.operation import Operation
 
@@ -113,7 +113,8 @@ class Output(Strict):
 
 
 class CommandDefinition(Strict):
-    """A command that is allowed. `writes`: most bytes that it keeps in the run's own directory, for such a target."""
+    """A command that is allowed. `writes`: most that it keeps in the run's own directory, such as `4GiB`, for such a
+    target; placeholders are filled in, as in `rate`."""
 
     version: Literal[1]
     description: str = ""
@@ -121,7 +122,7 @@ class CommandDefinition(Strict):
     command: Annotated[tuple[str, ...], Field(min_length=1)]
     prepare: tuple[str, ...] = ()
     arguments: dict[_NAME, Argument] = Field(default_factory=dict)
-    writes: Size | None = None
+    writes: str | None = None
     rate: str | None = None
     output: Output
     operation: Operation = Operation.WRITE
@@ -135,8 +136,11 @@ class CommandDefinition(Strict):
         for key in ("command", "prepare"):
             for text in getattr(self, key):
                 self._check_placeholders(key, text)
-        if self.rate is not None:
-            self._check_placeholders("rate", self.rate)
+        for key in ("rate", "writes"):
+            if (text := getattr(self, key)) is not None:
+                self._check_placeholders(key, text)
+        if self.writes is not None and "{" not in self.writes:
+            parse_size(self.writes)
         return self
 
     def _check_placeholders(self, key: str, text: str) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.units import parse_size
 from cliffwatch.engines.command.definition import COMMANDS, CommandDefinition, Value, read_definition
 from cliffwatch.engines.command.process import VARIABLES, CommandJob
 from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
@@ -50,10 +51,13 @@ class CommandEngine:
     def plan(self, load: CommandLoad, context: EngineContext) -> LoadPlan:
         definition, values = _resolved(load, context)
         command = tuple(_filled(definition.command, values))
-        writes = () if definition.writes is None else (PlannedWrite(context.path / FILES, definition.writes),)
-        notes = [f"the command is allowed by {context.state_directory / COMMANDS / load.command}.yaml"]
+        size_bytes = _written_bytes(definition, values)
         return LoadPlan(
-            writes=writes, command=command, direct=True, written_bytes=definition.writes, notes=tuple(notes)
+            writes=() if size_bytes is None else (PlannedWrite(context.path / FILES, size_bytes),),
+            command=command,
+            direct=True,
+            written_bytes=size_bytes,
+            notes=(f"the command is allowed by {context.state_directory / COMMANDS / load.command}.yaml",),
         )
 
     def probe(self, load: CommandLoad, context: EngineContext) -> Probe:
@@ -127,6 +131,17 @@ def _filled(command: Sequence[str], values: dict[str, str]) -> list[str]:
         return [text.format_map(values) for text in command]
     except KeyError as error:
         fault = FieldFault("load.command", f"the command uses {{{error.args[0]}}}, which this kind of target has not")
+        raise Problem(Code.WORKLOAD_INVALID, "the command cannot be run so", [fault]) from error
+
+
+def _written_bytes(definition: CommandDefinition, values: dict[str, str]) -> int | None:
+    if definition.writes is None:
+        return None
+    (text,) = _filled([definition.writes], values)
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        fault = FieldFault("load.command", f"what it writes is {text!r}: {error}")
         raise Problem(Code.WORKLOAD_INVALID, "the command cannot be run so", [fault]) from error
 
 

@@ -129,14 +129,13 @@ def _check_database(job: PgbenchJob, connection: Connection, found: Check) -> No
 def warnings_of(job: PgbenchJob, connection: Connection) -> list[str]:
     """Sentences on what the result cannot say with this server and this load."""
     warnings = []
+    user, has_grants = Dsn.parse(job.dsn).user, connection.info.server_version >= 150000
     if not may_checkpoint(connection):
-        user = Dsn.parse(job.dsn).user
-        warnings.append(f"the load begins while the server still writes its tables: GRANT pg_checkpoint TO {user}")
+        remedy = f"GRANT pg_checkpoint TO {user}" if has_grants else "give it a warm-up"
+        warnings.append(f"the load begins while the server still writes its tables: {remedy}")
     if not may_time_flushes(connection):
-        user = Dsn.parse(job.dsn).user
-        warnings.append(
-            f"how long a WAL flush takes is not measured: GRANT SET ON PARAMETER {TIMING} TO {user}, or turn it on"
-        )
+        remedy = f"GRANT SET ON PARAMETER {TIMING} TO {user}, or turn it on" if has_grants else f"turn {TIMING} on"
+        warnings.append(f"how long a WAL flush takes is not measured: {remedy}")
     for name, words in (("fsync", "no write"), ("synchronous_commit", "no commit")):
         if _one(connection, "SELECT current_setting(%s)", name) == "off":
             warnings.append(f"{name} is off: {words} waits for the drive")
