@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from testkit.checkout import ROOT, STATE
+from testkit.network_namespace import OtherHost
 from testkit.ports import free_ports
 from testkit.waiting import wait_until
 
@@ -46,18 +47,20 @@ def tool(*arguments: str, heap: str = "256m") -> list[str]:
 
 @dataclass(slots=True)
 class Node:
-    """One broker: its id, its port for clients, and its process while it runs."""
+    """One broker: its id, its port for clients on `host`, and its process while it runs, which `prefix` begins."""
 
     node_id: int
     port: int
     directory: Path
     heap: str
+    host: str = HOST
+    prefix: tuple[str, ...] = ()
     process: "subprocess.Popen[bytes] | None" = None
     starts: int = 0
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def log(self) -> Path:
@@ -71,7 +74,7 @@ class Node:
         arguments = ["-Dlog4j2.configurationFile=" + str(self.directory / "log4j2.properties"), "kafka.Kafka"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                java(*arguments, str(self.directory / "server.properties"), heap=self.heap),
+                [*self.prefix, *java(*arguments, str(self.directory / "server.properties"), heap=self.heap)],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -180,20 +183,22 @@ def start_cluster(
     heap: str = "512m",
     settings: dict[str, str] | None = None,
     scram: Sequence[str] = (),
+    other: OtherHost | None = None,
 ) -> Cluster:
     """Format and start `nodes` brokers below `directory`, and wait until all serve.
 
     `settings` override the usual server.properties; `{port}` in a value is the node's port for clients. `scram` are
-    `--add-scram` arguments of the storage tool.
+    `--add-scram` arguments of the storage tool. With `other`, they run on that host.
     """
+    host, prefix = (HOST, ()) if other is None else (other.address, other.prefix)
     ports = free_ports(2 * nodes)
-    voters = ",".join(f"{number + 1}@{HOST}:{ports[nodes + number]}" for number in range(nodes))
+    voters = ",".join(f"{number + 1}@{host}:{ports[nodes + number]}" for number in range(nodes))
     cluster = Cluster(directory)
     try:
         for number in range(nodes):
             home = directory / f"node-{number + 1}"
             home.mkdir(parents=True)
-            node = Node(number + 1, ports[number], home, heap)
+            node = Node(number + 1, ports[number], home, heap, host, prefix)
             usual = _properties(node, ports[nodes + number], voters, nodes)
             lines = {name: value.format(port=node.port) for name, value in (usual | (settings or {})).items()}
             (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
@@ -227,8 +232,8 @@ def _properties(node: Node, controller_port: int, voters: str, nodes: int) -> di
         "process.roles": "broker,controller",
         "node.id": str(node.node_id),
         "controller.quorum.voters": voters,
-        "listeners": f"PLAINTEXT://{HOST}:{node.port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
+        "listeners": f"PLAINTEXT://{node.host}:{node.port},CONTROLLER://{node.host}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{node.address}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",

@@ -1,6 +1,5 @@
 """A drive that runs out of clean blocks, known to the run through a Prometheus alone, as a broker's host is."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,11 @@ from testkit.checkout import ROOT
 from testkit.storage_engine import running
 from testkit.waiting import wait_until
 from testkit.worker_runs import queue_run, start_worker
-from tests.causes.hosts import broker_host
+from tests.causes.hosts import assert_garbage_collection, broker_host, wait_for_drive
 from tests.observer.observed import ObservedEngine
-from tests.telemetry.prometheus_server import PrometheusServer
 
 from cliffwatch.engines.storage.load import StorageLoad
-from cliffwatch.journal import JournalReader, files
 from cliffwatch.labs.aging.lifecycle import AgingDrive
-from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.target import DirectoryTarget, ObservedTarget
 
 #: The drill's load lasts most of three minutes.
@@ -27,28 +23,6 @@ PATIENCE_SECONDS = 400.0
 def drill() -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load((ROOT / "service/cliffwatch/workloads/drill.yaml").read_text())
     return {name: document[name] for name in ("engine", "window", "phases", "load")}
-
-
-def wait_for_drive(far: PrometheusServer, drive: AgingDrive) -> PrometheusDrives:
-    """Wait until Prometheus knows the drive; returns how a run asks for it."""
-    asked = PrometheusDrives(selector=f'instance=~"broker-.*",device="{drive.device}"')
-    for metric in ("node_disk_writes_completed_total", "cliffwatch_drive_media_written_bytes_total"):
-        wait_until(lambda metric=metric: far.has(f"{metric}{{{asked.selector}}}"), metric)  # type: ignore[misc]
-    return asked
-
-
-def assert_garbage_collection(directory: Path, drive: AgingDrive) -> None:
-    """The report has a cliff by garbage collection of the drive, as broker-1 has it, in its verdict."""
-    report = json.loads((directory / files.REPORT_JSON).read_text())
-    cliffs = [each for each in report["findings"] if each["kind"] == "cliff"]
-    assert cliffs, report["verdict"]
-    name = f"broker-1/{drive.device}"
-    assert cliffs[0]["cause"]["name"] == "drive_garbage_collection", json.dumps(cliffs[0], indent=1)
-    assert cliffs[0]["drive"]["name"] == name
-    assert name in report["verdict"]["reasons"][0]
-    windows = list(JournalReader(directory).windows())
-    known = [window for window in windows if "device_write_operations" in window.counters]
-    assert len(known) > 0.8 * len(windows)
 
 
 def test_garbage_collection_of_a_drive_in_another_host(

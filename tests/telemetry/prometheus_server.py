@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 import httpx
+from testkit.network_namespace import OtherHost
 from testkit.ports import free_port
 from testkit.waiting import wait_until
 
@@ -28,12 +29,13 @@ def fill(data: Path, lines: Iterable[str]) -> None:
 
 
 class PrometheusServer:
-    """One on a port of its own, which it keeps when it is started again."""
+    """One on a port of its own, which it keeps when it is started again; with `other`, on that host."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, other: OtherHost | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self._host, self._prefix = ("127.0.0.1", ()) if other is None else (other.address, other.prefix)
+        self.url = f"http://{self._host}:{self.port}"
         self.data = directory / "data"
         self._configuration = directory / "prometheus.yaml"
         self._configuration.write_text("{}")
@@ -72,10 +74,10 @@ class PrometheusServer:
             f"--config.file={self._configuration}",
             f"--storage.tsdb.path={self.data}",
             "--storage.tsdb.retention.time=100y",
-            f"--web.listen-address=127.0.0.1:{self.port}",
+            f"--web.listen-address={self._host}:{self.port}",
             "--log.level=error",
         ]
-        self._process = subprocess.Popen(["prometheus", *options, *self._guard])
+        self._process = subprocess.Popen([*self._prefix, "prometheus", *options, *self._guard])
         wait_until(self._is_ready, "Prometheus")
 
     def kill(self) -> None:
