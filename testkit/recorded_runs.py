@@ -61,6 +61,8 @@ class JournalPlan:
     engine: str = "synthetic"
     load: SyntheticLoad = field(default_factory=SyntheticLoad)
     counters: CountersOf | None = None
+    #: Whether windows count bytes, which some engines do not.
+    counts_bytes: bool = True
     #: Gauges besides the schedule debt.
     gauges: GaugesOf | None = None
     latency: LatencyOf | None = None
@@ -143,6 +145,8 @@ def _write_windows(directory: Path, plan: JournalPlan, timeline: Timeline) -> No
         else:
             latency = {"publish": histogram_of(plan.load, operations, start - LOAD_START, noise)}
         counters = {"operations": operations, "bytes": operations * plan.load.operation_bytes, "errors": 0}
+        if not plan.counts_bytes:
+            del counters["bytes"]
         if plan.counters is not None:
             counters |= plan.counters(index)
         gauges = {"schedule_debt_seconds": 0.0} | (plan.gauges(index) if plan.gauges is not None else {})

@@ -83,6 +83,12 @@ def test_the_time_of_a_transaction_is_divided_by_what_it_waited_for(tmp_path: Pa
     assert (baseline["checkpoint_ratio"], soak["checkpoint_ratio"]) == (0.0, 0.5)
 
 
+def test_bytes_that_no_engine_counts_are_absent_and_not_zero(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path, plan(counts_bytes=False))
+    assert "bytes_per_second" not in document_of(directory)["throughput"]["load"]
+    assert "0 B/s" not in page_of(directory)
+
+
 def test_the_page_says_it_in_a_sentence_and_a_table(tmp_path: Path) -> None:
     directory = make_journal(tmp_path, plan())
     sentence = document_of(directory)["transactions"]["sentence"]

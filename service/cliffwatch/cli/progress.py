@@ -151,7 +151,7 @@ class Picture:
         name = primary_latency(latency)
         summary = latency.get(name) or {}
         stall = stall_seconds(counters, self.window.get("gauges") or {}, seconds)
-        throughput = format_byte_rate(counters.get("bytes", 0) / seconds) if seconds else ABSENT
+        throughput = format_byte_rate(counters["bytes"] / seconds) if seconds and "bytes" in counters else ABSENT
         operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
         p50, p99 = (_percentile(summary.get(each), self.run.get("engine", "")) for each in ("p50", "p99"))
         measured = f"{name or 'latency'} p50 {p50}  p99 {p99}"

@@ -269,7 +269,8 @@ def _rates(windows: list[JournalWindow]) -> Rates:
     body: Rates = {"measured_seconds": round(seconds, 3), "errors": sums.get("errors", 0)}
     if seconds > 0:
         body["operations_per_second"] = round(sums.get("operations", 0) / seconds, 3)
-        body["bytes_per_second"] = round(sums.get("bytes", 0) / seconds, 3)
+        if "bytes" in sums:
+            body["bytes_per_second"] = round(sums["bytes"] / seconds, 3)
     return body
 
 

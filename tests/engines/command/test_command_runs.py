@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testkit.kafka_broker import start_cluster, tool
 from testkit.waiting import wait_until
 from testkit.worker_runs import events, execute_run, queue_run, start_worker
 from tests.engines.command.commands import DB_BENCH, SYSBENCH, allow, definition
 
 from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader, JournalWindow, files
-from cliffwatch.model.target import AnyTarget, DirectoryTarget, ObservedTarget
+from cliffwatch.model.target import AnyTarget, BrokerTarget, DirectoryTarget, ObservedTarget
 
 #: Makes 100 operations a second, of 2 ms each, and stalls for a second after three: what was due then is late.
 STALLING = """
@@ -85,6 +86,34 @@ def test_db_bench_on_a_directory(state: Path) -> None:
     assert len(windows) == 6
     rates = sorted(window.counters["operations"] for window in windows)
     assert rates[3] > 3000, "2 MB/s are 17,000 entries of 116 bytes a second"
+
+
+def test_the_producer_test_of_kafka_on_a_broker(state: Path) -> None:
+    words = tool("org.apache.kafka.tools.ProducerPerformance")
+    arguments = ["--topic", "perf", "--num-records", "100000000", "--record-size", "1024", "--throughput", "{rate}"]
+    producer = ["--reporting-interval", "1000", "--producer-props", "bootstrap.servers={servers}"]
+    pattern = r"(?P<operations>[0-9]+) records sent, .* ms avg latency, (?P<max>[0-9.]+) ms max latency"
+    text = definition(
+        target="broker",
+        command=[*words, *arguments, *producer],
+        arguments={"rate": {"least": 1, "most": 1000000}},
+        rate="{rate}",
+        output={"format": "progress", "pattern": pattern, "unit": "milliseconds"},
+        operation="publish",
+    )
+    cluster = start_cluster(state.parent / "broker")
+    try:
+        cluster.create_topic("perf", 4)
+        allow(state, "perf", text)
+        target = BrokerTarget(bootstrap_servers=[cluster.bootstrap])
+        directory = queue(state, "perf", target, {"rate": 500}, window="2s", phases={"warm_up": "4s", "soak": "8s"})
+        execute_run(directory)
+    finally:
+        cluster.stop()
+    soak = [window for window in windows_of(directory) if window.phase == "soak"]
+    assert len(soak) == 4
+    assert sum(window.counters["operations"] for window in soak) == pytest.approx(4000, rel=0.3)
+    assert all((window.latency["publish"]["max"] or 0) > 0 for window in soak)
 
 
 def test_a_stall_of_a_second_is_in_the_percentiles_of_what_was_due(state: Path) -> None:

@@ -104,6 +104,7 @@ class Rates(TypedDict):
     errors: Count
     operations_per_second: NotRequired[NonNegative]
     bytes_per_second: NotRequired[NonNegative]
+    """Absent when the engine counts no bytes."""
 
 
 @document
