@@ -1,6 +1,7 @@
 """Windows of several parts become those of one run: nothing is lost, nothing scaled up, and no part waits for ever."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.coordinator.part_journals import PartJournals, windows_since
 from cliffwatch.coordinator.part_windows import PATIENCE_WINDOWS, PartWindows, merged
 from cliffwatch.model.window import EngineWindow
 
@@ -27,6 +29,20 @@ def window(start: float, end: float, operations: int = 10, latency: float = 0.00
         "device_read_operations": 0,
     }
     return EngineWindow(start, end, counters, gauges, {"write": histogram})
+
+
+def test_quantiles_of_parts_are_each_part_s_own_and_never_merged(tmp_path: Path) -> None:
+    def of_quantiles(p99: float) -> EngineWindow:
+        return EngineWindow(0.0, 10.0, {"operations": 5}, {}, {}, {"publish": {"p99": p99}})
+
+    found = merged(0, 10, {"part-1": [of_quantiles(0.5)], "part-2": [of_quantiles(0.002)]}, DRIVES)
+    assert found.quantiles == {"part-1/publish": {"p99": 0.5}, "part-2/publish": {"p99": 0.002}}
+    assert found.latency == {}
+    journals = PartJournals(tmp_path, ["part-1"], 0.0)
+    journals.append("part-1", of_quantiles(0.5), "soak")
+    journals.close()
+    (again,) = windows_since(tmp_path, "part-1", 0.0)
+    assert again.quantiles == {"publish": {"p99": 0.5}}
 
 
 def queues(until: float = NEVER) -> PartWindows:

@@ -163,6 +163,7 @@ def test_lines_that_are_not_understood_are_counted(state: Path) -> None:
     assert "hello" in strange[0]["message"]
 
 
+@pytest.mark.gate(why="a secret that leaks is not found out later")
 @pytest.mark.parametrize("output", ["engine", "latencies"])
 def test_a_command_gets_no_secret_of_the_service(state: Path, monkeypatch: pytest.MonkeyPatch, output: str) -> None:
     monkeypatch.setenv(SECRET, "sqlite:////secret")

@@ -14,7 +14,8 @@ from tests.engines.pgbench.databases import connected_as_owner, empty_database
 from cliffwatch.base.errors import Problem
 from cliffwatch.engines.contract import EngineContext, Probe
 from cliffwatch.engines.pgbench.engine import PgbenchEngine
-from cliffwatch.engines.pgbench.load import PgbenchLoad
+from cliffwatch.engines.pgbench.load import PgbenchJob, PgbenchLoad
+from cliffwatch.engines.pgbench.server import drop_schema
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.target import PostgresTarget
 
@@ -77,6 +78,27 @@ def test_the_tables_of_another_load_are_refused_with_what_removes_them(
     (refused,) = check(target, tmp_path).refused
     assert "another load (cliffwatch monday: scale 10)" in refused
     assert "DROP SCHEMA cliffwatch CASCADE" in refused
+
+
+def test_the_tables_of_another_load_are_not_dropped(server: PostgresqlServer, tmp_path: Path) -> None:
+    target = empty_database(server)
+    with connected_as_owner(target) as connection:
+        connection.execute("CREATE SCHEMA cliffwatch CREATE TABLE kept (id int)")
+        connection.execute("COMMENT ON SCHEMA cliffwatch IS 'cliffwatch monday: scale 10'")
+        for run_id, remains in (("tuesday", 1), ("mon", 1), ("monday", 0)):
+            job = PgbenchJob(
+                run_id=run_id,
+                dsn=target.dsn,
+                load=PgbenchLoad(),
+                start=0.0,
+                stop=1.0,
+                window_seconds=1.0,
+                may_move=True,
+                scratch=str(tmp_path),
+            )
+            drop_schema(job, connection)
+            found = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'cliffwatch'").fetchone()
+            assert found == (remains,), run_id
 
 
 def test_more_clients_than_the_server_has_connections_are_refused(server: PostgresqlServer, tmp_path: Path) -> None:

@@ -45,6 +45,15 @@ class PgbenchJob(Strict):
     scratch: str
 
     @property
+    def owner(self) -> str:
+        """How the comment on the schema begins."""
+        return f"cliffwatch {self.run_id}"
+
+    @property
     def application_name(self) -> str:
-        """Name under which the server lists pgbench's sessions."""
-        return f"cliffwatch {self.run_id}"[:63]
+        """Name under which the server lists pgbench's sessions, which has 63 bytes at most."""
+        return self.owner[:63]
+
+    def owns(self, comment: str) -> bool:
+        """Whether the schema with this comment is this run's."""
+        return comment.partition(":")[0] == self.owner

@@ -159,7 +159,7 @@ def _strangers(job: PgbenchJob, connection: Connection) -> str | None:
     if other is not None:
         return f"the database is not empty: it has {other}; name a database that was created for the run"
     owner = owner_of_schema(connection)
-    if owner is not None and not owner.startswith(job.application_name):
+    if owner is not None and not job.owns(owner):
         which = owner or "which left no name"
         remedy = f"DROP SCHEMA {DATABASE_SCHEMA} CASCADE when that is over"
         return f"the database has the schema {DATABASE_SCHEMA} of another load ({which}); {remedy}"
@@ -187,7 +187,7 @@ def make_schema(job: PgbenchJob, connection: Connection) -> bool:
     if owner is None:
         with connection.transaction():
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(DATABASE_SCHEMA)))
-            _comment(connection, job.application_name)
+            _comment(connection, job.owner)
     return owner == _complete(job)
 
 
@@ -199,7 +199,7 @@ def note_complete(job: PgbenchJob, connection: Connection) -> None:
 def drop_schema(job: PgbenchJob, connection: Connection) -> None:
     """End the load's sessions and drop its tables, if they are this run's. Raises psycopg.Error."""
     owner = owner_of_schema(connection)
-    if owner is None or not owner.startswith(job.application_name):
+    if owner is None or not job.owns(owner):
         return
     connection.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"
@@ -259,7 +259,7 @@ def _free_connections(connection: Connection) -> int:
 
 
 def _complete(job: PgbenchJob) -> str:
-    return f"{job.application_name}: scale {job.load.scale}"
+    return f"{job.owner}: scale {job.load.scale}"
 
 
 def _comment(connection: Connection, text: str) -> None:
