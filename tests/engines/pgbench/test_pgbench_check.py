@@ -163,6 +163,9 @@ def test_a_load_has_windows_and_facts_and_leaves_the_database_empty(server: Post
     assert all(set(window.latency) == {"transaction", "transaction_service"} for window in windows)
     assert all(window.counters["database_samples"] >= 1 for window in windows)
     assert sum(window.counters["database_wal_bytes"] for window in windows) > 0
+    samples = sum(window.counters["database_samples"] for window in windows)
+    busy = sum(count for window in windows for name, count in window.counters.items() if name.endswith("_sessions"))
+    assert busy < 0.7 * samples, "of two sessions, each is in a transaction for a tenth of the time, and else idle"
     facts = json.loads((directory / files.FACTS).read_text())
     assert facts["engine"]["fsync"] == "off"
     assert facts["engine"]["flushes_timed"] == "no"
