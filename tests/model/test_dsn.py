@@ -66,3 +66,11 @@ def test_a_password_in_a_target_is_refused_and_not_repeated() -> None:
     assert fault.field == "target.dsn"
     assert "load.password_file" in fault.message
     assert "secret" not in f"{refused.value} {fault.message}"
+
+
+@pytest.mark.parametrize(
+    "text", ["postgres://soak@h/bench@data", "postgres://soak@h/bench@", "postgres:", "postgres://"]
+)
+def test_what_is_no_target_of_a_database_is_refused(text: str) -> None:
+    with pytest.raises(Problem):
+        parse_target(text)

@@ -29,6 +29,8 @@ class Dsn:
             raise ValueError(f"it is no address of a database; {_FORM}")
         if parts.password is not None:
             raise ValueError("a password would be in every journal: put it into a file that load.password_file names")
+        if "@" in parts.path:
+            raise ValueError("a data directory behind the database begins with a slash; in a name, write %40 for @")
         authority = parts.netloc.rpartition("@")[2]
         bracketed = re.fullmatch(r"\[([^\[\]]+)\](?::(\d+))?", authority)
         host, _, port = authority.partition(":") if bracketed is None else (bracketed[1], "", bracketed[2] or "")

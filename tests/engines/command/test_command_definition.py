@@ -80,6 +80,7 @@ def test_brokers_and_databases_are_known_to_a_command(tmp_path: Path) -> None:
     [
         ({"thread": 8}, "load.arguments.thread", "did you mean 'threads'"),
         ({"threads": 65}, "load.arguments.threads", "is not from 1 to 64"),
+        ({"threads": 0}, "load.arguments.threads", "is not from 1 to 64"),
         ({"threads": 1.5}, "load.arguments.threads", "is not a whole number"),
         ({"threads": "8"}, "load.arguments.threads", "is not a whole number"),
         ({"threads": "8 --evil"}, "load.arguments.threads", "is not a whole number"),
