@@ -81,3 +81,37 @@ def test_a_limit_that_a_window_exceeds_cannot_be_judged(tmp_path: Path) -> None:
 def test_a_limit_on_a_quantile_that_was_not_observed_cannot_be_judged(tmp_path: Path) -> None:
     document = document_of(make_journal(tmp_path, plan(limits=("p90 <= 20ms over any 10m",))))
     assert "of publish no p90 was observed" in " ".join(document["verdict"]["reasons"])
+
+
+def broken(directory: Path) -> tuple[dict[str, Any], str]:
+    """Outcome of the only limit, and the verdict's name."""
+    document = document_of(directory)
+    (limit,) = document["limits"]
+    return limit, document["verdict"]["name"]
+
+
+def test_a_span_of_which_every_window_exceeds_the_limit_breaks_it(tmp_path: Path) -> None:
+    slow = plan(lambda index: 5.0 if 200 <= index < 261 else 1.0, limits=("p99 <= 20ms over any 10m",))
+    found, verdict = broken(make_journal(tmp_path, slow))
+    assert not found["held"]
+    (span,) = found["broken"]
+    assert span["worst"].startswith("at least ")
+    assert (span["start_seconds"], span["end_seconds"]) == (pytest.approx(2590), pytest.approx(2610))
+    assert verdict == "degraded"
+
+
+def test_a_span_with_one_window_within_the_limit_is_not_called_broken(tmp_path: Path) -> None:
+    slow = plan(lambda index: 5.0 if 200 <= index < 261 and index % 40 else 1.0, limits=("p99 <= 20ms over any 10m",))
+    found, _ = broken(make_journal(tmp_path, slow))
+    assert not found["held"]
+    assert "cannot be merged" in found["unjudged"]
+
+
+def test_a_maximum_above_the_limit_in_one_window_breaks_it(tmp_path: Path) -> None:
+    def levels(index: int) -> dict[str, dict[str, float]]:
+        return {"publish": {"p99": 0.008, "max": 0.09 if index == 200 else 0.01}}
+
+    found, _ = broken(make_journal(tmp_path, plan(quantiles=levels, limits=("max <= 20ms",))))
+    (span,) = found["broken"]
+    assert span["worst"] == "90 ms"
+    assert (span["start_seconds"], span["end_seconds"]) == (pytest.approx(2000), pytest.approx(2010))

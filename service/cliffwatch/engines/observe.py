@@ -5,14 +5,12 @@ Its process is `python -m cliffwatch.observer`, which reads counters and latency
 
 import re
 import signal
-import subprocess
 import sys
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.finite_json import lenient_json
+from cliffwatch.engines.check import run_check
 from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
 from cliffwatch.model.document import Name, Strict
 from cliffwatch.model.operation import Operation
@@ -114,17 +112,7 @@ class ObserveEngine:
         return LoadPlan(writes=(), command=command, direct=True, written_bytes=0, notes=_notes(load))
 
     def probe(self, load: ObserveLoad, context: EngineContext) -> Probe:
-        command = [*self._command(load, context), "--check"]
-        try:
-            done = subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            return Probe(unreachable=(f"Prometheus did not answer within {_PATIENCE_SECONDS:g} s",))
-        try:
-            found: dict[str, Any] = lenient_json(done.stdout)[0]
-            return Probe(*(tuple(map(str, found[part])) for part in ("notes", "unreachable", "refused")))
-        except (ValueError, KeyError, TypeError) as error:
-            said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-            raise Problem(Code.INTERNAL, f"what the observer found cannot be read: {said or error!r}") from error
+        return run_check([*self._command(load, context), "--check"], _PATIENCE_SECONDS, "Prometheus")
 
     def prepare(self, load: ObserveLoad, context: EngineContext) -> None:
         return None

@@ -101,8 +101,8 @@ def _with_confidence(suspect: Suspect, total: float) -> Suspect:
 def _to_distinguish(first: CauseRow | None, second: CauseRow | None, measures: Measures) -> str:
     rows = [row for row in (first, second) if row is not None]
     sentences = [f"To test for {row.title}: {row.remedy}." for row in rows]
-    blind = [row.needs for row in CAUSES if not row.is_watched(measures)] if first is None else []
-    blind += [row.needs for row in rows if first is not None and not row.is_watched(measures)]
+    asked = CAUSES if first is None else rows
+    blind = [row.needs for row in asked if row.needs and not row.is_watched(measures)]
     if blind:
         sentences.append(f"Not measured here: {'; '.join(blind)}.")
     return " ".join(sentences)

@@ -37,7 +37,8 @@ class CauseRow:
     """Row of the table of causes. `title` is the cause's name in a sentence, `remedy` a test that distinguishes the
     cause from others, or removes the cause.
 
-    `needs` describes the measurements that show the cause, `watched_by` names their fields in `Measures`. `layers` are
+    `needs` describes the measurements that show the cause, empty where any load that can have the cause brings them;
+    `watched_by` names their fields in `Measures`. `layers` are
     those that the cause slows down first: where another layer slowed down first, the cause is ruled out.
     """
 
@@ -149,7 +150,7 @@ CAUSES: tuple[CauseRow, ...] = (
         Cause.CHECKPOINT,
         "a checkpoint of the database",
         "run with twice the checkpoint_timeout and max_wal_size: what a checkpoint causes comes half as often",
-        "the database's checkpoints",
+        "",
         ("checkpoint_ratio",),
         _ANY,
         evidence.checkpoint,

@@ -5,13 +5,11 @@ Its process is `python -m cliffwatch.engines.pgbench`, which runs PostgreSQL's o
 
 import json
 import signal
-import subprocess
 import sys
-from typing import Any
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.finite_json import lenient_json
 from cliffwatch.base.units import format_size
+from cliffwatch.engines.check import run_check
 from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
 from cliffwatch.engines.pgbench.load import BYTES_PER_SCALE, BYTES_PER_UPDATE, FACTS_FILE, PgbenchJob, PgbenchLoad
 from cliffwatch.engines.pgbench.program import find_pgbench, load_command, version_of_pgbench
@@ -43,17 +41,7 @@ class PgbenchEngine:
         return LoadPlan(writes=(), command=tuple(command), direct=True, written_bytes=written, notes=_notes(load))
 
     def probe(self, load: PgbenchLoad, context: EngineContext) -> Probe:
-        command = self._command("check", load, context)
-        try:
-            done = subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            return Probe(unreachable=(f"the server did not answer within {_PATIENCE_SECONDS:g} s",))
-        try:
-            found: dict[str, Any] = lenient_json(done.stdout)[0]
-            return Probe(*(tuple(map(str, found[part])) for part in ("notes", "unreachable", "refused")))
-        except (ValueError, KeyError, TypeError) as error:
-            said = done.stderr.decode("utf-8", "replace").strip()[-500:]
-            raise Problem(Code.INTERNAL, f"what the check of the database found cannot be read: {said}") from error
+        return run_check(self._command("check", load, context), _PATIENCE_SECONDS, "the server")
 
     def prepare(self, load: PgbenchLoad, context: EngineContext) -> Launch:
         """Process that makes the tables and fills them."""

@@ -149,12 +149,29 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
 
 
 def _by_windows(limit: Limit, windows: Sequence[JournalWindow], name: str) -> Judged:
-    """Judge a limit on a latency of which only quantiles of windows are known. It holds where it holds in every window,
-    since no span's percentile is above that of all its windows; else it cannot be judged."""
-    key, bound = _STORED[limit.measure], limit.bound or 0.0
-    known = [value for window in windows if (value := window.latency.get(name, {}).get(key)) is not None]
+    """Judge a limit on a latency of which only quantiles of windows are known.
+
+    A span's percentile lies between the lowest and the highest of its windows', and its maximum is the highest. So a
+    limit holds where every window keeps it, and is broken by a span of which each window exceeds it; where only some
+    do, it cannot be judged.
+    """
+    bound = limit.bound or 0.0
+    values = [window.latency.get(name, {}).get(_STORED[limit.measure]) for window in windows]
+    known = [value for value in values if value is not None]
     if not known:
         return Judged(limit.text, unjudged=f"of {name} no {limit.measure} was observed")
+    is_maximum = limit.quantile >= 1.0
+    least = max if is_maximum else min
+    over_seconds = 0.0 if is_maximum and limit.over_seconds is None else limit.over_seconds
+    found = []
+    for first, behind in sliding(windows, over_seconds):
+        value = least((value for value in values[first:behind] if value is not None), default=0.0)
+        if value > bound:
+            found.append(span_of(windows[first:behind], value, over_seconds))
+    if found:
+        prefix = "" if is_maximum else "at least "
+        spans = tuple(_broken(b, prefix + latency(b.badness), over_seconds is not None) for b in joined(found))
+        return Judged(limit.text, spans, margin=prefix + margin(limit, max(span.badness for span in found)))
     above = sum(value > bound for value in known)
     if above:
         count = "1 window is" if above == 1 else f"{above:,} windows are"
