@@ -16,7 +16,7 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down watchers binaries wheel release bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-all test-real test-timing test-binaries gate setup-real test-python test-rust
+.PHONY: help run test up down watchers binaries wheel deb release bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-all test-real test-timing test-binaries gate setup-real test-python test-rust
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ test-binaries:
 
 wheel: setup binaries ## a wheel that installs without a compiler, into .cliffwatch/dist (docs/install.md)
 	@setup/wheel $(ARCHITECTURE)
+
+deb: setup ## the Debian package of the watchers for broker hosts, into .cliffwatch/dist (docs/broker-hosts.md)
+	@setup/deb
 
 release: setup binaries ## wheel, images, SBOM, notes and checksums of this version, into .cliffwatch/dist (RELEASING.md)
 	@setup/release

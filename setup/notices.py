@@ -1,4 +1,6 @@
 """python3 setup/notices.py DIRECTORY TARGET: THIRD-PARTY-LICENSES.txt and cliffwatch.cdx.json of what a wheel carries.
+python3 setup/notices.py --of PROGRAM... DIRECTORY...: to stdout, the licences of what is linked into programs of Go, of
+which go has the sources, and those that lie in directories.
 
 What is linked into the Rust programs for that target, by Cargo's own resolution, and the libraries of the pages. The
 Python packages that a wheel needs are installed beside it, with licences of their own. The SBOM is CycloneDX 1.6
@@ -7,6 +9,7 @@ Python packages that a wheel needs are installed beside it, with licences of the
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -95,6 +98,28 @@ def libraries() -> Iterator[Part]:
         yield Part(name, version, f"pkg:npm/{name}@{version}", package["license"], directory, digest=None)
 
 
+def go_modules(program: Path) -> Iterator[Part]:
+    """Go modules that a program is linked with. Raises CalledProcessError where go cannot say it or has no sources."""
+
+    def go(*words: str) -> str:
+        return subprocess.run(("go", *words), check=True, capture_output=True, text=True).stdout
+
+    cache = Path(go("env", "GOMODCACHE").strip())
+    for line in go("version", "-m", str(program)).splitlines():
+        kind, _, rest = line.strip().partition("\t")
+        if kind in ("dep", "mod") and not rest.startswith("cliffwatch/"):
+            name, version = rest.split("\t")[:2]
+            # An upper-case letter is written as "!" and its lower case: https://go.dev/ref/mod#module-cache
+            place = re.sub("[A-Z]", lambda letter: f"!{letter[0].lower()}", f"{name}@{version}")
+            yield Part(name, version, f"pkg:golang/{name}@{version}", "as below", cache / place, digest=None)
+
+
+def _of_programs(paths: list[Path]) -> str:
+    parts = {part for path in paths if path.is_file() for part in go_modules(path)}
+    parts |= {Part(path.name, "", "", "as below", path, digest=None) for path in paths if path.is_dir()}
+    return licences(sorted(parts))
+
+
 def licences(parts: list[Part]) -> str:
     """Each text once, under the names of all that come with it. Raises ValueError for a part that comes with none."""
     by_text: dict[str, list[Part]] = {}
@@ -141,6 +166,9 @@ def bill_of_materials(parts: list[Part], version: str, made_at: datetime) -> str
 
 
 def main() -> None:
+    if sys.argv[1] == "--of":
+        sys.stdout.write(_of_programs([Path(word) for word in sys.argv[2:]]))
+        return
     directory, target = Path(sys.argv[1]), sys.argv[2]
     version = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
     made_at = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), UTC)

@@ -56,6 +56,7 @@ PLACES: dict[Set, dict[str, str]] = {
         "tests/engines/pgbench/test_pgbench_runs.py": "loads of a quarter of a minute each, by the clock",
         "tests/engines/storage/": "loads of seconds, by the clock, on file systems",
         "tests/exporters/ebpf/": "a probe is compiled, and loaded into the kernel",
+        "tests/exporters/gateway/": "a program is compiled",
         "tests/install/": "wheels are built, and installed on bare systems",
         "tests/labs/aging/": "attaches devices, and lists those of the machine",
         "tests/labs/bundle/test_bundle_import.py": "services take in bundles, and are killed meanwhile",

@@ -11,7 +11,7 @@ from testkit.checkout import ROOT
 
 FILE = ROOT / "docker-compose.yml"
 EXAMPLE = ROOT / ".env.example"
-PROFILES = ("ebpf", "nvme", "kafka", "redpanda", "postgres")
+PROFILES = ("ebpf", "nvme", "gateway", "kafka", "redpanda", "postgres")
 #: Services that reach one another on the host's loopback; the others have their own networks.
 STACK = (
     "cliffwatch",
@@ -22,9 +22,10 @@ STACK = (
     "node-exporter",
     "ebpf-exporter",
     "drive-exporter",
+    "gateway",
 )
 #: Services of the stack that only a profile starts, by the profile.
-IN_PROFILES = {"ebpf": "ebpf-exporter", "nvme": "drive-exporter"}
+IN_PROFILES = {"ebpf": "ebpf-exporter", "nvme": "drive-exporter", "gateway": "gateway"}
 
 
 def configuration(*profiles: str, **variables: str) -> dict[str, Any]:

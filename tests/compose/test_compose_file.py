@@ -64,6 +64,10 @@ def test_nothing_can_be_reached_from_other_machines(name: str) -> None:
         assert "network_mode" not in its
         return
     assert (its["network_mode"], published(its)) == ("host", [])
+    if name == "gateway":
+        assert its["profiles"] == ["gateway"]
+        assert "--web.config.file=/etc/cliffwatch/gateway.yaml" in command(its)
+        return
     texts = [*its.get("environment", {}).values(), *its.get("command", [])]
     assert not [text for text in texts if "0.0.0.0" in str(text)]  # noqa: S104 # it is looked for, not used
     if name in ("cliffwatch", "configuration"):

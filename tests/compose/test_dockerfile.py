@@ -33,6 +33,7 @@ PROGRAMS = {
     "cargo",
     "chmod",
     "find",
+    "go",
     "groupadd",
     "install",
     "make",
@@ -163,6 +164,9 @@ def test_commands_use_nothing_but_packages_and_what_was_copied(stage: Stage) -> 
         if words[0] == "cargo":
             assert {"Cargo.toml", "Cargo.lock"} <= set(copied)
             assert "--locked" in words
+        if words[0] == "go":
+            assert words[words.index("-C") + 1] in copied
+            assert "-mod=readonly" in words
         if words[0] == "npm":
             assert words[1] == "ci"
         if words[:2] == ["apt-get", "install"]:
@@ -193,10 +197,11 @@ def test_compilers_are_as_new_as_the_sources_ask() -> None:
 
 def test_each_stage_that_compose_builds_is_there_and_starts_its_program() -> None:
     targets = {name: its["build"]["target"] for name, its in services().items() if "build" in its}
-    assert targets == {"cliffwatch": "service", "ebpf-exporter": "ebpf-exporter"}
+    assert targets == {"cliffwatch": "service", "ebpf-exporter": "ebpf-exporter", "gateway": "gateway"}
     assert json.loads(STAGES["service"].others["ENTRYPOINT"]) == ["python", "-m", "deploy.supervise"]
-    (binary,) = json.loads(STAGES["ebpf-exporter"].others["ENTRYPOINT"])
-    assert any(binary.startswith(f"{copy.target}/") for copy in STAGES["ebpf-exporter"].copies)
+    for name in ("ebpf-exporter", "gateway"):
+        (binary,) = json.loads(STAGES[name].others["ENTRYPOINT"])
+        assert any(binary.startswith(f"{copy.target}/") for copy in STAGES[name].copies)
     assert all(
         "org.opencontainers.image.licenses=Apache-2.0" in STAGES[name].others["LABEL"] for name in targets.values()
     )

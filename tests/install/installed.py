@@ -8,9 +8,9 @@ from testkit.debian import Debian, debian
 from tests.install.wheels import built_wheel
 
 
-def lines_of(section: str) -> list[str]:
-    """The commands of a section of docs/install.md."""
-    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+def lines_of(section: str, page: str = "install.md") -> list[str]:
+    """The commands of a section of a page of docs."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     [found] = re.findall(rf"^##+ {section}\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE)
     return re.findall(r"^    (\S.*)$", found, re.MULTILINE)
 
