@@ -1,12 +1,14 @@
 """Drives that a Prometheus knows: found, refused, counted and asked for, with a real Prometheus."""
 
+import html
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.api.harness import ORDER, WORKLOAD, serving
+from tests.api.harness import ORDER, WORKLOAD, Api, serving
 from tests.telemetry.filled_runs import counter
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
@@ -14,6 +16,7 @@ from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.settings import read_settings
+from cliffwatch.store.models import ScheduleRow
 from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drives import DRIVES_LIMIT, FoundDrives, RemoteDrive, drive_name, find_drives, read_counters
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
@@ -198,7 +201,80 @@ def test_a_dry_run_lists_the_drives_and_a_request_keeps_them(known: PrometheusSe
             (fault,) = answer.json()["errors"]
             assert answer.status_code in {400, 422}
             assert (fault["field"].startswith("drives"), said in fault["message"]) == (True, True), fault
-        trigger = {"kind": "interval", "seconds": 3600}
-        answer = api.post("/schedules", asked | {"name": "nightly", "trigger": trigger})
-        assert (answer.status_code, "leave them out" in answer.text) == (422, True)
         assert sorted(run["id"] for run in api.get("/runs").json()["items"])[0] == "far"
+
+
+def test_the_runs_of_a_schedule_watch_drives_of_other_hosts(known: PrometheusServer, tmp_path: Path) -> None:
+    drives = {"source": "prometheus", "selector": 'instance=~"broker-1.*"', "server": None}
+    other = drives | {"selector": 'instance=~"broker-2.*"'}
+    asked = ORDER | {"name": "nightly", "trigger": {"kind": "interval", "every": "365d"}}
+    with serving(read_settings(state_directory=tmp_path / "state", prometheus_url=known.url)) as api:
+        services = api.services
+        for name, change, watched in (("first", {}, drives), ("second", {"drives": other}, other)):
+            made = api.post("/schedules", asked | {"name": name, "drives": f"prometheus:{drives['selector']}"}).json()
+            path = f"/schedules/{made['id']}"
+            assert made["drives"] == drives
+            assert api.call("PATCH", path, {"labels": {"release": "26.2"}} | change).json()["drives"] == watched
+            with services.database.session() as session:
+                session.get_one(ScheduleRow, made["id"]).next_fire_at = services.clock.wall() - 1
+            services.scheduler.fire(made["id"])
+            run_id = api.get(path).json()["last_firing"]["run_id"]
+            assert api.get(f"/runs/{run_id}/request").json()["drives"] == watched
+        assert api.post("/schedules", asked | {"name": "plain"}).json()["drives"] is None
+
+
+def test_a_schedule_whose_drives_are_away_fails_to_queue_and_says_why(tmp_path: Path) -> None:
+    asked = ORDER | {"name": "nightly", "trigger": {"kind": "interval", "every": "365d"}}
+    server = PrometheusServer(tmp_path / "away")
+    with serving(read_settings(state_directory=tmp_path / "state", prometheus_url=server.url)) as api:
+        for wrong, said in (
+            (asked | {"drives": {"selector": 'device="a"', "server": "staging"}}, "is no Prometheus that is known"),
+            (
+                asked | {"drives": 'prometheus:device="a"', "workload": WORKLOAD | {"load": {"time": "virtual"}}},
+                "virtual time watches no drives",
+            ),
+        ):
+            refused = api.post("/schedules", wrong)
+            assert (refused.status_code, said in refused.text) == (422, True)
+        made = api.post("/schedules", asked | {"drives": 'prometheus:device="a"'}).json()
+        with api.services.database.session() as session:
+            session.get_one(ScheduleRow, made["id"]).next_fire_at = api.services.clock.wall() - 1
+        api.services.scheduler.fire(made["id"])
+        last = api.get(f"/schedules/{made['id']}").json()["last_firing"]
+        assert (last["outcome"], last["run_id"]) == ("failed", None)
+        assert "Prometheus" in last["detail"]
+
+
+def fill_in(api: Api, path: str, **fields: str) -> str:
+    """Page that answers a form which a user with the right to operate sends."""
+    visitor = {"Cookie": f"cliffwatch_token={api.tokens['operate']}"}
+    word = re.search(r'name="(\w+)" value="([^"]+)"', api.client.get(path, headers=visitor).text)
+    assert word is not None
+    origin = {"Origin": str(api.client.base_url).rstrip("/")}
+    answer = api.client.post(path, data=fields | {word[1]: word[2]}, headers=visitor | origin)
+    return html.unescape(answer.text)
+
+
+def test_forms_take_drives_of_other_hosts(known: PrometheusServer, tmp_path: Path) -> None:
+    selector = 'instance=~"broker-1.*"'
+    with serving(read_settings(state_directory=tmp_path / "state", prometheus_url=known.url)) as api:
+        api.call("PUT", "/workloads/steady", WORKLOAD)
+        form = {"workload": "steady", "target_kind": "synthetic", "target": "nowhere", "drives": selector}
+        shown = fill_in(api, "/start", **form, action="check")
+        assert "<dt>watches</dt><dd>broker-1/nvme0n1, broker-1/nvme1n1</dd>" in shown
+        assert "drives of other hosts (--drives): " in fill_in(
+            api, "/start", **form | {"drives": "sda"}, action="check"
+        )
+        unknown = fill_in(api, "/start", **form, prometheus="staging", action="check")
+        assert "Prometheus of the drives (--prometheus): 'staging' is no Prometheus that is known" in unknown
+        fill_in(api, "/start", **form | {"drives": f"prometheus:{selector}"}, action="start")
+        (run,) = api.get("/runs").json()["items"]
+        assert api.get(f"/runs/{run['id']}/request").json()["drives"]["selector"] == selector
+        visitor = {"Cookie": f"cliffwatch_token={api.tokens['operate']}"}
+        again = html.unescape(api.client.get(f"/start?again={run['id']}", headers=visitor).text)
+        assert f'name="drives" value="{selector}"' in again
+        fill_in(api, "/schedules", **form, name="weekly", expression="0 18 * * fri", time_zone="UTC")
+        (schedule,) = api.get("/schedules").json()["items"]
+        assert schedule["drives"]["selector"] == selector
+        listed = html.unescape(api.client.get("/schedules", headers=visitor).text)
+        assert f"steady on synthetic:nowhere, watching {selector}" in listed

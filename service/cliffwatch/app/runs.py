@@ -183,7 +183,8 @@ class RunService:
     def resolve(self, request: RunRequest) -> tuple[Workload, int | None, dict[str, str]]:
         """The workload to run, its version, and the version's own values of the durations that the request overrides.
 
-        Raises Problem: not_found, or workload_invalid when the workload, its load or the target's kind is wrong.
+        Raises Problem: not_found, workload_invalid when the workload, its load or the target's kind is wrong, or
+        bad_request when drives of other hosts cannot be watched.
         """
         if isinstance(request.workload, str):
             name, version = parse_reference(request.workload)
@@ -196,6 +197,7 @@ class RunService:
         load_of(workload)
         for target in request.targets:
             check_target_kind(workload, target.kind)
+        self._planner.check_drives(request.drives, workload)
         return workload, version, _replaced(original, workload) if version is not None else {}
 
     def waits_for(self, row: RunRow) -> list[str]:

@@ -41,6 +41,7 @@ class ScheduleService:
     def create(self, request: ScheduleRequest, created_by: str) -> str:
         """Create a schedule and return its id. The workload is looked up and checked now, and again each time it fires.
 
+        Drives of other hosts are looked for when it fires; now, only their Prometheus has to be known.
         A target drive must be present: its erasure is confirmed for this drive only, so its composition is stored, and
         a firing fails if another drive has its name by then. Raises Problem: schedule_invalid, workload_invalid,
         not_found, target_missing, or conflict where the schedule's name is taken.
@@ -80,7 +81,8 @@ class ScheduleService:
                 take_turns(session, f"schedule {schedule_id}")
                 row = row_of(session, schedule_id)
                 # Read and written in one transaction, so that neither of two concurrent changes is lost.
-                if any(part is not None for part in (change.workload, change.target, change.durations, change.labels)):
+                parts = (change.workload, change.target, change.durations, change.labels, change.drives)
+                if any(part is not None for part in parts):
                     row.request = self._changed(row, change).model_dump(mode="json")
                 if change.target is not None:
                     row.target_blocks = blocks
@@ -113,6 +115,7 @@ class ScheduleService:
             target=_either(change.target, stored.target),
             durations=_either(change.durations, stored.durations),
             labels=_either(change.labels, stored.labels),
+            drives=_either(change.drives, stored.drives),
         )
         self.runs.resolve(request)
         return request

@@ -116,12 +116,19 @@ class TargetPlanner:
         notes += notes_on_limits(workload, watched, source, self._clock.wall())
         return TargetPlan(examination, plan, tuple(notes), objections)
 
-    def _drives_elsewhere(self, drives: PrometheusDrives | None, workload: Workload) -> DrivesElsewhere:
+    def check_drives(self, drives: PrometheusDrives | None, workload: Workload) -> None:
+        """Check, without asking Prometheus, that a run could watch drives of other hosts. Raises Problem(bad_request)
+        for an unknown Prometheus, and for a run in virtual time."""
         if drives is None:
-            return DrivesElsewhere()
+            return
         if engine_of(workload).is_virtual(load_of(workload)):
             fault = FieldFault("drives", "a run in virtual time watches no drives; leave them out")
             raise Problem(Code.BAD_REQUEST, "drives count in real time", [fault])
+        address_of(self._settings, drives.server)
+
+    def _drives_elsewhere(self, drives: PrometheusDrives | None, workload: Workload) -> DrivesElsewhere:
+        if drives is None:
+            return DrivesElsewhere()
         found = find_drives(address_of(self._settings, drives.server), drives.selector, self._clock)
         troubles = (found.clock_trouble(workload.window), found.scrape_trouble(workload.window))
         return DrivesElsewhere(tuple(drive.name for drive in found.drives), tuple(filter(None, troubles)))

@@ -12,7 +12,6 @@ from cliffwatch.base.units import format_size, parse_duration
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import put, say
 from cliffwatch.cli.paths import is_directory
-from cliffwatch.model.drives import parse_drives
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget, parse_target
 
 
@@ -87,16 +86,6 @@ def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
     if isinstance(target, DirectoryTarget) and not is_directory(target.path):
         say(f"note: {target.path} is not a directory on this machine; the path is resolved on the service's machine")
     return target.model_dump(mode="json")
-
-
-def drives_document(text: str | None, server: str | None) -> dict[str, Any]:
-    """`drives` of a run request, from a text such as `prometheus:device="nvme0n1"`. Raises Problem."""
-    if text is None:
-        if server is not None:
-            fault = FieldFault("--prometheus", "says which one knows the drives of --drives; give both")
-            raise Problem(Code.BAD_REQUEST, "no drives are asked for", [fault])
-        return {}
-    return {"drives": parse_drives(text).model_copy(update={"server": server}).model_dump(mode="json")}
 
 
 def duration_overrides(**given: str | None) -> dict[str, str]:

@@ -36,13 +36,13 @@ from cliffwatch.cli.output import (
 from cliffwatch.cli.progress import run_figures
 from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.run_request import (
-    drives_document,
     duration_overrides,
     target_documents,
     workload_reference,
 )
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
+from cliffwatch.cli.watched_drives import DrivesOption, PrometheusOption, drives_document
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import RunState, VerdictName
 
@@ -91,23 +91,8 @@ def start(
             autocompletion=completion.targets,
         ),
     ],
-    drives: Annotated[
-        str | None,
-        typer.Option(
-            "--drives",
-            metavar="prometheus:SELECTOR",
-            help="Watch drives of other hosts that Prometheus knows, by label matchers such as "
-            'instance=~"broker-.*",device=~"nvme.*", instead of those below the target.',
-        ),
-    ] = None,
-    prometheus: Annotated[
-        str | None,
-        typer.Option(
-            "--prometheus",
-            metavar="NAME",
-            help="The Prometheus of --drives, of those in CLIFFWATCH_PROMETHEUS_SERVERS.",
-        ),
-    ] = None,
+    drives: DrivesOption = None,
+    prometheus: PrometheusOption = None,
     id: Annotated[  # noqa: A002  # the flag's name
         str | None, typer.Option("--id", help="Id of the run; repeating the request with it starts no second run.")
     ] = None,

@@ -16,6 +16,7 @@ from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json
 from cliffwatch.cli.run_request import duration_overrides, target_document, workload_reference
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
+from cliffwatch.cli.watched_drives import DrivesOption, PrometheusOption, drives_document
 
 app = CommandTree(help="Runs that start on a schedule.")
 
@@ -68,6 +69,8 @@ def add(
     confirm: Annotated[
         str | None, typer.Option("--confirm", help="The confirmation that --dry-run prints for a device.")
     ] = None,
+    drives: DrivesOption = None,
+    prometheus: PrometheusOption = None,
     label: LabelOption = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Create it disabled.")] = False,
     output: OutputOption = None,
@@ -80,6 +83,7 @@ def add(
         "target": target_document(target, confirm),
         "durations": duration_overrides(soak=soak),
         **({"labels": labels_of("--label", label)} if label else {}),
+        **drives_document(drives, prometheus),
         "trigger": trigger_document(cron, every, at, time_zone),
         "enabled": not disabled,
     }
@@ -171,6 +175,14 @@ def show_workload(workload: str | dict[str, Any] | None) -> str:
     return workload if isinstance(workload, str) else f"{workload.get('name')} (a document)"
 
 
+def show_drives(drives: Mapping[str, Any] | None) -> str:
+    """Text of the drives of other hosts that are watched; a dash where those below the target are."""
+    if drives is None:
+        return show(None)
+    server = drives.get("server")
+    return f"{drives['source']}:{drives['selector']}" + (f" of {server}" if server else "")
+
+
 def _found(api: ApiClient, schedule: str) -> dict[str, Any]:
     """Find a schedule by its name or id. Raises Problem(not_found)."""
     rows = api.list_all("/schedules")
@@ -198,6 +210,7 @@ def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
             "next": "\n".join(map(show_time, schedule.get("next_fire_times") or [])),
             "last": last_text,
             "labels": labels_text(schedule),
+            "drives": show_drives(schedule.get("drives")),
             "missed": show_time(schedule.get("last_missed_at")),
         }
     )

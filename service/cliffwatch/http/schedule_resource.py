@@ -12,6 +12,7 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.http.context import Services
 from cliffwatch.http.paging import Page, decode_page, page_of
 from cliffwatch.http.times import Time
+from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import Target
@@ -52,6 +53,7 @@ class ScheduleBody(BaseModel):
     `fault` is why it cannot be scheduled: its stored fields cannot be read (any more). Then it does not fire, and the
     unreadable fields are null. `target_blocks` is the composition of its drive when the erasure was confirmed; each
     firing requires the same one. It is null for other targets, and for older schedules, which check the name only.
+    `drives` are drives of other hosts that its runs watch; null where they watch those below the target.
     """
 
     id: str
@@ -61,6 +63,7 @@ class ScheduleBody(BaseModel):
     target_blocks: str | None
     durations: DurationOverrides | None
     labels: dict[str, str]
+    drives: PrometheusDrives | None
     trigger: AnyTrigger | None
     enabled: bool
     fault: str | None
@@ -98,6 +101,7 @@ def _fields(session: Session, row: ScheduleRow) -> dict[str, Any]:
         "target_blocks": row.target_blocks,
         "durations": request and request.durations,
         "labels": request.labels if request else {},
+        "drives": request and request.drives,
         "trigger": trigger,
         "enabled": row.enabled,
         "fault": fault,

@@ -32,17 +32,15 @@ class ScheduleRequest(RunRequest):
             raise ValueError("a schedule's run has one target; make a schedule for each, or leave them out")
         return value
 
-    @field_validator("drives")
-    @classmethod
-    def _watches_its_target(cls, value: Drives | None) -> Drives | None:
-        # A stored schedule has no field for them.
-        if value is not None:
-            raise ValueError("a schedule's run watches the drives below its target; leave them out")
-        return value
-
     @property
     def run(self) -> RunRequest:
-        return RunRequest(workload=self.workload, target=self.target, durations=self.durations, labels=self.labels)
+        return RunRequest(
+            workload=self.workload,
+            target=self.target,
+            durations=self.durations,
+            labels=self.labels,
+            drives=self.drives,
+        )
 
 
 class ScheduleChange(Strict):
@@ -53,5 +51,6 @@ class ScheduleChange(Strict):
     target: Target | None = None
     durations: DurationOverrides | None = None
     labels: Labels | None = None
+    drives: Drives | None = None
     trigger: Trigger | None = None
     enabled: bool | None = None

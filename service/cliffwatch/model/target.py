@@ -215,8 +215,11 @@ TARGET_FORMS = {
 }
 
 
-#: Names of a target's fields for users, with the option that sets each.
+#: Names of a request's fields for users, with the option that sets each.
 _FIELD_WORDS = {
+    "drives": "drives of other hosts (--drives)",
+    "drives.selector": "drives of other hosts (--drives)",
+    "drives.server": "Prometheus of the drives (--prometheus)",
     "target": "target",
     "target.bootstrap_servers": "brokers (--target broker:HOST:PORT)",
     "target.dsn": "database (--target postgres://USER@HOST:PORT/DATABASE)",
@@ -227,5 +230,5 @@ _FIELD_WORDS = {
 
 
 def field_words(field: str) -> str:
-    """A field of a target in words, with the option that sets it; any other field as it is."""
+    """A field of a request in words, with the option that sets it; any other field as it is."""
     return _FIELD_WORDS.get(field, field)

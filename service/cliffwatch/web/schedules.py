@@ -15,9 +15,10 @@ from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
 from cliffwatch.model.trigger import fire_times
 from cliffwatch.web.page import PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
-from cliffwatch.web.start import TARGET_KINDS, target_of
+from cliffwatch.web.start import TARGET_KINDS, drives_of, target_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_KINDS = tuple(kind for kind in TARGET_KINDS if kind != "device")
 
 
 @router.get("/schedules")
@@ -50,14 +51,14 @@ def delete_schedule(schedule_id: ShortId, services: Context, visitor: Operating)
 def _schedule(form: dict[str, str]) -> ScheduleRequest:
     """Schedule request from a form. Raises Problem(bad_request) that names the fields at fault."""
     kind = form.get("target_kind", "")
-    if kind not in TARGET_KINDS or kind == "device":
+    if kind not in _KINDS:
         raise Problem(
             Code.BAD_REQUEST,
             "the form is not valid",
             [
                 FieldFault(
                     "target",
-                    "choose directory, broker or synthetic; a drive wants its sentence typed, so use the command",
+                    f"choose {', '.join(_KINDS)}; a drive wants its sentence typed, so use the command",
                 )
             ],
         )
@@ -65,6 +66,7 @@ def _schedule(form: dict[str, str]) -> ScheduleRequest:
         "name": form.get("name", ""),
         "workload": form.get("workload", ""),
         "target": target_of(kind, form),
+        "drives": drives_of(form),
         "trigger": {
             "kind": "cron",
             "expression": form.get("expression", "").strip(),
@@ -95,6 +97,7 @@ def _schedules(
         schedules=listed,
         spent={schedule.id for schedule in listed if _is_spent(schedule, now)},
         workloads=listed_workloads(services, LIST_LIMIT).items,
+        target_kinds=_KINDS,
         form=form,
         problem=problem,
     )

@@ -54,7 +54,6 @@ def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
     """Fields of the form for an earlier run's request. Raises Problem(bad_request) where the form cannot hold it."""
     beyond = {
         "several targets": bool(asked.more_targets),
-        "drives of other hosts": asked.drives is not None,
         "a workload that came with its request, and is no stored version": not isinstance(asked.workload, str),
     }
     if why := next((what for what, is_there in beyond.items() if is_there), None):
@@ -67,6 +66,8 @@ def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
         "target_kind": asked.target.kind,
         "target": ",".join(place) if isinstance(place, list) else place,
         "labels": "\n".join(f"{name}={value}" for name, value in asked.labels.items()),
+        "drives": asked.drives.selector if asked.drives else "",
+        "prometheus": (asked.drives and asked.drives.server) or "",
         **asked.durations.model_dump(mode="json", exclude_none=True),
     }
 
@@ -100,6 +101,13 @@ def target_of(kind: str, form: dict[str, str]) -> dict[str, Any]:
     return {"kind": kind, TARGET_KINDS[kind][0]: place.split(",") if kind == "broker" else place}
 
 
+def drives_of(form: dict[str, str]) -> dict[str, Any] | None:
+    """Drives of other hosts for the API, from a form's `drives` (a selector, with or without `prometheus:` before it)
+    and `prometheus`; None where both are empty."""
+    selector, server = form.get("drives", "").strip().removeprefix("prometheus:"), form.get("prometheus", "").strip()
+    return {"selector": selector, "server": server or None} if selector or server else None
+
+
 def _order(form: dict[str, str]) -> RunRequest:
     """Run request from a form. Raises Problem(bad_request) that names the fields at fault."""
     kind = form.get("target_kind", "")
@@ -114,6 +122,7 @@ def _order(form: dict[str, str]) -> RunRequest:
                 "target": target,
                 "durations": durations,
                 "labels": labels_in(form),
+                "drives": drives_of(form),
             }
         )
     except ValidationError as error:
@@ -138,7 +147,7 @@ def _form(
         workloads=known,
         target_kinds=TARGET_KINDS,
         durations=DURATIONS,
-        has_details=any(form.get(name) for name in ("labels", *DURATIONS)),
+        has_details=any(form.get(name) for name in ("labels", "drives", "prometheus", *DURATIONS)),
         plan=plan,
         problem=problem,
     )
