@@ -11,16 +11,17 @@ from dashboards.builder.frame import (
     run_annotations,
     run_variable,
     start_variable,
-    variable,
 )
 from dashboards.builder.parts import Panel, Query, graph, heat, number
 from dashboards.builder.promql import (
     BLOCK,
     DRIVE,
     DRIVE_EXPORTER,
+    OF_DRIVE,
     RETENTION,
     RUN,
     at_start,
+    drives_of_run,
     latencies,
     per,
     quantile,
@@ -33,8 +34,11 @@ from dashboards.builder.promql import (
 OF_RUN = f"max by (device) (last_over_time(cliffwatch_device_info{{{RUN}}}[{RETENTION}]))"
 THERE = 'max by (device) ({__name__=~"cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up"})'
 DRIVES = f"sort({OF_RUN}) or ({THERE} unless on () {OF_RUN})"
-HOSTS = """{__name__=~"node_disk_written_bytes_total|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up",
-    device=~"$device"}"""
+_HOSTS_OF_RUN = f"""max by (instance) ({drives_of_run('device=~"$device"')})"""
+HOSTS_THERE = """max by (instance) (
+    {__name__=~"node_disk_written_bytes_total|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up",
+    device=~"$device"})"""
+HOSTS = f"sort({_HOSTS_OF_RUN}) or ({HOSTS_THERE} unless on () {_HOSTS_OF_RUN})"
 BY = "instance, device"
 
 
@@ -46,7 +50,7 @@ def document() -> Document:
         variables=[
             run_variable(),
             computed("device", "Drive", DRIVES, r'device="([^"]+)"'),
-            variable("instance", "Host", HOSTS, "instance"),
+            computed("instance", "Host", HOSTS, r'instance="([^"]+)"'),
             requests_variable(request),
             start_variable(),
         ],
@@ -149,7 +153,7 @@ def latency() -> Iterator[Panel]:
         [
             Query(
                 f"""max by (span)
-                ({worst(f'cliffwatch_device_degradation_ratio{{{RUN}, device=~"$device"}}')})""",
+                ({worst(f"cliffwatch_device_degradation_ratio{{{OF_DRIVE}}}")})""",
                 "{{span}}",
             )
         ],
@@ -165,7 +169,7 @@ def latency() -> Iterator[Panel]:
             Query(per("node_disk_write_time_seconds_total", "node_disk_writes_completed_total", DRIVE, BY), "write"),
             Query(per("node_disk_read_time_seconds_total", "node_disk_reads_completed_total", DRIVE, BY), "read"),
             Query(
-                f'max(cliffwatch_device_baseline_write_latency_seconds{{{RUN}, device=~"$device"}})',
+                f"max(cliffwatch_device_baseline_write_latency_seconds{{{OF_DRIVE}}})",
                 "write, baseline",
                 color="green",
                 dashed=True,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboards.builder.parts import DATASOURCE, Link, Panel, one_line
-from dashboards.builder.promql import RETENTION, RUN
+from dashboards.builder.promql import RETENTION, RUN, drives_of_run
 from grafana_foundation_sdk.builders import dashboard as grafana
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
@@ -160,16 +160,20 @@ def requests_variable(series: str) -> grafana.QueryVariable:
     return variable("request", "Request", series, "operation", several=True).sort(models.VariableSort.ALPHABETICAL_DESC)
 
 
-def computed(name: str, label: str, expression: str, regex: str) -> grafana.QueryVariable:
-    """A variable of a PromQL expression: what `regex` captures in each result, printed as `{labels} value time`."""
-    return (
+def computed(name: str, label: str, expression: str, regex: str, *, several: bool = False) -> grafana.QueryVariable:
+    """A variable of a PromQL expression: what `regex` captures in each result, printed as `{labels} value time`. With
+    `several`, any number can be chosen, all by default."""
+    made = (
         grafana.QueryVariable(name)
         .label(label)
         .datasource(DATASOURCE)
         .query(f"query_result({one_line(expression)})")
         .regex(f"/{regex}/")
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .multi(several)
+        .include_all(several)
     )
+    return made.current(models.VariableOption(True, ["All"], ["$__all"])) if several else made
 
 
 #: Regular expression for `computed`: the value of a series without its fraction.
@@ -191,10 +195,10 @@ def start_variable() -> grafana.QueryVariable:
 
 def drive_variables() -> tuple[grafana.QueryVariable, grafana.QueryVariable]:
     """Variables that choose among the hosts and the drives of the run."""
-    info = f"cliffwatch_device_info{{{RUN}}}"
+    hosts = f"sort(max by (instance) ({drives_of_run()}))"
     return (
-        variable("instance", "Host", info, "host", several=True),
-        variable("device", "Drive", info, "device", several=True),
+        computed("instance", "Host", hosts, r'instance="([^"]+)"', several=True),
+        variable("device", "Drive", f"cliffwatch_device_info{{{RUN}}}", "device", several=True),
     )
 
 

@@ -8,6 +8,8 @@ from dashboards.builder.parts import Query
 #: Label selectors of the run, and of the drives below it.
 RUN = 'run_id="$run"'
 DRIVE = 'instance=~"$instance", device=~"$device"'
+#: Label selector of what the run's worker says of those drives; the label is empty for drives of its own host.
+OF_DRIVE = f'{RUN}, device=~"$device", device_instance=~"|$instance"'
 #: Prefix of the metrics of the drive exporter, and of aging drives.
 DRIVE_EXPORTER = "cliffwatch_drive"
 #: Prefix of the block-layer probe's metrics.
@@ -17,6 +19,15 @@ _OF_WORK = ("shortfall", "stall")
 QUANTILES = dict(zip(QUANTILE_COLORS, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
 #: How long the stack's Prometheus keeps what it scraped.
 RETENTION = "15d"
+
+
+def drives_of_run(*selectors: str) -> str:
+    """The drives that the run watches, also when it is over, each with the `instance` of its exporters: the host of its
+    worker, or, of a drive of another host, what its series say."""
+    info = f"last_over_time(cliffwatch_device_info{{{', '.join((RUN, *selectors))}}}[{RETENTION}])"
+    for label in ("host", "device_instance"):
+        info = f'label_replace({info}, "instance", "$1", "{label}", "(.+)")'
+    return info
 
 
 def rate(counter: str, selector: str, by: str = "", shift: str = "") -> str:

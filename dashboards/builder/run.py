@@ -294,8 +294,8 @@ def rates() -> Iterator[Panel]:
         "bytes",
         [
             Query(
-                f"""max by (mountpoint) (node_filesystem_avail_bytes{{instance=~"$instance"}})
-                and on (mountpoint) cliffwatch_file_system_info{{{RUN}}}""",
+                f"""max by (mountpoint) (node_filesystem_avail_bytes
+                and on (instance, mountpoint) run_instance_mountpoint:cliffwatch_file_system_info:max{{{RUN}}})""",
                 "{{mountpoint}}",
             ),
             Query(

@@ -101,7 +101,7 @@ def live_through(journal: Journal, exposition: Exposition) -> dict[str, set[Find
         if index % SCRAPE_WINDOWS == 0:
             at = window.end + 1.0
             figures = detection.figures
-            exposition.add_all(at, detection_metrics("soak", figures, {"259:0": "nvme0n1"}))
+            exposition.add_all(at, detection_metrics("soak", figures, {"259:0": {"device": "nvme0n1"}}))
             exposition.add(at, "cliffwatch_detection_running", RUN, float(not detection.has_failed))
             exposition.add(at, "cliffwatch_run_window_seconds", RUN, WINDOW_SECONDS)
             exposition.add(at, "cliffwatch_run_start_timestamp_seconds", RUN, START)

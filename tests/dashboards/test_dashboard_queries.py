@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 from dashboards.builder.compare import NONE, SLOTS, ZERO
 from tests.dashboards.documents import DIRECTORY, PATHS, PanelQuery, choices_by_hand, load, queries, variables
-from tests.dashboards.watched import FIO, RECORDED, RUNS, SCRAPE_SECONDS, SYNTHETIC, Watched, watched_runs
+from tests.dashboards.watched import (
+    FAR,
+    FAR_HOST,
+    FIO,
+    RECORDED,
+    RUNS,
+    SCRAPE_SECONDS,
+    SYNTHETIC,
+    Watched,
+    watched_runs,
+)
 
 #: Four scrapes, as Grafana chooses it for short spans.
 INTERVALS = {"__rate_interval": "4s", "__interval": "1s"}
@@ -69,6 +79,24 @@ def test_the_variables_offer_what_the_run_has(watched: Watched) -> None:
     of_run, of_none = (choices(DIRECTORY / "drive.json", watched, run)["device"] for run in (FIO, SYNTHETIC))
     assert "nvme0n1" not in of_run, "drives follow the run"
     assert "nvme0n1" in of_none, "of a run without a drive, those that say something of themselves"
+
+
+def test_drives_of_other_hosts_are_shown_by_what_their_own_exporters_say(watched: Watched) -> None:
+    ours = choices(DIRECTORY / "drive.json", watched, FIO)["device"]
+    for name, panels in (
+        ("drive", ("Time of one write and one read A", "Size of one write and one read A")),
+        ("layers", ("Operations of client and drives C", "Throughput of client and drives C")),
+    ):
+        path = DIRECTORY / f"{name}.json"
+        chosen = choices(path, watched, FAR)
+        assert chosen["instance"] == [FAR_HOST], name
+        assert chosen["device"] == [device for device in ours if device.startswith("loop")], name
+        found = {query.where for query in queries(load(path))}
+        assert set(panels) <= found, found
+        for query in queries(load(path)):
+            if query.where in panels:
+                answers = [watched.series(each) for each in renderings(path, query, chosen)]
+                assert any(line["values"] for answer in answers for line in answer), query.where
 
 
 @pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))

@@ -1,6 +1,7 @@
-"""Two short runs and a Prometheus, an Alertmanager, exporters and a service that watched them, all of them real.
+"""Three short runs and a Prometheus, an Alertmanager, exporters and a service that watched them, all of them real.
 
-One run is of fio on an aging drive, the other of the synthetic engine. What no machine of a test has answers from what
+One run is of fio on an aging drive, two are of the synthetic engine, of which one watches that drive as another host's:
+its node_exporter is scraped a second time. What no machine of a test has answers from what
 was recorded of it: NVMe drives, brokers, and a worker whose run drifts.
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 import yaml
 from testkit import probe
 from testkit.ports import free_address
@@ -34,16 +36,19 @@ from tests.worker.golden_exposition import GOLDEN, START
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.journal import EventType
 from cliffwatch.labs.aging.lifecycle import AttachRequest
+from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.settings import Settings, read_settings
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
 from cliffwatch.stack import processes
 from cliffwatch.stack.components import NODE_EXPORTER
 from cliffwatch.stack.configuration import WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
 
-FIO, SYNTHETIC = "with-fio", "synthetic"
+FIO, SYNTHETIC, FAR = "with-fio", "synthetic", "far-drive"
 #: The one that the recorded worker executes.
 RECORDED = "nightly-7"
-RUNS = (FIO, SYNTHETIC, RECORDED)
+RUNS = (FIO, SYNTHETIC, FAR, RECORDED)
+#: The label `instance` of the exporters of a host that is said to be another one.
+FAR_HOST = "far:9896"
 SCRAPE_SECONDS = 1.0
 #: Workers are discovered every 5 s, and the baseline has to be seen; rates are taken over four scrapes; and nothing is
 #: said of free space before the load, and what prepared it, are 40 s old, which a busy machine may see late.
@@ -125,7 +130,7 @@ class Watched:
 
 @contextmanager
 def watched_runs(directory: Path) -> Iterator[Watched]:
-    """Both runs at once, watched from before their first window until after their last, and until alerts fire."""
+    """All runs at once, watched from before their first window until after their last, and until alerts fire."""
     probe.build()
     with ExitStack() as stack:
         # In memory, since drives make their content durable.
@@ -138,12 +143,15 @@ def watched_runs(directory: Path) -> Iterator[Watched]:
         assert drive.mount_point is not None
         api = stack.enter_context(serving(settings))
         others = stack.enter_context(_others())
-        journals = _queue(api, drive.mount_point, others)
+        far = PrometheusDrives(selector=f'instance="{FAR_HOST}",device="{drive.device}"')
+        journals = _queue(api, drive.mount_point, others, far)
         prometheus = stack.enter_context(_watchers(directory, settings, api, others))
         reported = f'cliffwatch_drive_host_written_bytes_total{{device="{drive.device}"}}'
         wait_until(lambda: bool(query(prometheus, reported)), "a scrape of the aging drive")
         start = time.time()
-        workers = [start_worker(journal) for journal in journals]
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("CLIFFWATCH_PROMETHEUS_URL", f"http://{prometheus}")
+            workers = [start_worker(journal) for journal in journals]
         for worker in workers:
             stack.callback(_end, worker)
         wait_until(lambda: len(query(prometheus, "cliffwatch_run_info")) == len(RUNS), "a scrape of each worker")
@@ -169,7 +177,7 @@ def _soak_begins(journal: Path) -> float:
     return soak.at - load_start
 
 
-def _queue(api: Api, mount_point: Path, others: str) -> list[Path]:
+def _queue(api: Api, mount_point: Path, others: str, far: PrometheusDrives) -> list[Path]:
     """The runs' journals, as the service leaves them for their workers; and a schedule."""
     directory = api.settings.runs_directory
     scrape = [
@@ -181,6 +189,7 @@ def _queue(api: Api, mount_point: Path, others: str) -> list[Path]:
     journals = [
         queue_run(directory / FIO, {"job": JOB}, target, engine="fio", name="fio", scrape=scrape, **phases),
         queue_run(directory / SYNTHETIC, target=SyntheticTarget(name="synthetic"), name="shape", **phases),
+        queue_run(directory / FAR, target=SyntheticTarget(name="far"), name="far", drives=far, **phases),
     ]
     for journal in journals:
         api.index(journal.name)
@@ -264,17 +273,23 @@ def _watchers(directory: Path, settings: Settings, api: Api, others: str) -> Ite
             },
             scrape_interval_seconds=SCRAPE_SECONDS,
         )
-        stack.enter_context(run_prometheus(directory / "prometheus", _hurried(configuration, others), prometheus))
+        stack.enter_context(
+            run_prometheus(
+                directory / "prometheus", _hurried(configuration, others, NODE_EXPORTER.address(settings)), prometheus
+            )
+        )
         exporters = 'up{job=~"node|ebpf|drive", instance="local"} == 1'
         wait_until(lambda: len(query(prometheus, f"group by (job) ({exporters})")) == 3, "a scrape of each exporter")
         yield prometheus
 
 
-def _hurried(configuration: str, others: str) -> str:
-    """With all that is scraped, scraped every second; and with the recorded worker."""
+def _hurried(configuration: str, others: str, node: str) -> str:
+    """With all that is scraped, scraped every second; with the recorded worker, and what is said to be another host."""
     document = yaml.safe_load(configuration)
     for job in document["scrape_configs"]:
         job.pop("scrape_interval", None)
     recorded = {"targets": [others], "labels": {"host": "local"}}
     document["scrape_configs"].append({"job_name": "recorded", "honor_labels": True, "static_configs": [recorded]})
+    elsewhere = {"targets": [node], "labels": {"instance": FAR_HOST}}
+    document["scrape_configs"].append({"job_name": "far-node", "static_configs": [elsewhere]})
     return yaml.safe_dump(document)

@@ -57,7 +57,9 @@ def test_the_drives_that_a_selector_finds_have_the_names_of_their_hosts(known: P
     found = find_drives(known.address, ALL, SystemClock()).drives
     assert [drive.name for drive in found] == NAMES
     assert [drive.number for drive in found] == ["0:1", "0:2", "0:3", "0:4"]
-    assert found[1] == RemoteDrive("broker-1/nvme0n1", "0:2", model="Fast", serial="S1", wwn="nvme.1", firmware="F2")
+    assert found[1] == RemoteDrive(
+        "broker-1/nvme0n1", "0:2", "broker-1:9100", model="Fast", serial="S1", wwn="nvme.1", firmware="F2"
+    )
     (drive,) = find_drives(known.address, 'instance=~"broker-2.*",device=~"nvme.*"', SystemClock()).drives
     assert (drive.name, drive.number) == ("broker-2/nvme0n1", "0:1")
 

@@ -1,6 +1,7 @@
 """What a scrape of a worker looks like, to the letter."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -100,3 +101,18 @@ def test_before_the_first_window_counters_are_zero_and_what_is_not_known_is_abse
     absent = ("last_window_timestamp_seconds", "run_end_timestamp_seconds", "schedule_debt_seconds", "device_info")
     for name in (*absent, "requested_bytes_per_second", "baseline_latency_seconds", "finding_active"):
         assert not [line for line in lines if line.startswith(f"cliffwatch_{name}")]
+
+
+def test_drives_of_other_hosts_have_the_labels_of_their_exporters() -> None:
+    figures = new_figures()
+    figures.settle(
+        (DriveBelow("b1/nvme0n1", None, "0:1", "b1:9896"), DriveBelow("b2/cciss!c0d0", None, "0:2", "b2:9896")), ()
+    )
+    series = Series("device.write_latency.0:2", Role.DEVICE_LATENCY, device="0:2")
+    figures.detect(replace(DETECTION, series=(series,), baselines={series.name: 0.001}, ratios={}), failed=False)
+    lines = exposition(figures).splitlines()
+    about = 'device="cciss!c0d0",device_instance="b2:9896",run_id="nightly-7"'
+    assert f"cliffwatch_device_info{{{about}}} 1.0" in lines
+    assert 'cliffwatch_device_info{device="nvme0n1",device_instance="b1:9896",run_id="nightly-7"} 1.0' in lines
+    assert f"cliffwatch_device_baseline_write_latency_seconds{{{about}}} 0.001" in lines
+    assert not [line for line in lines if line.startswith("cliffwatch_device_queue_requests{")]

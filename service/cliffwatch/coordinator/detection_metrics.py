@@ -61,17 +61,17 @@ def figures_of(
 
 
 def detection_metrics(
-    run_id: str, figures: DetectionFigures | None, device_names: Mapping[str, str]
+    run_id: str, figures: DetectionFigures | None, drives: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Metric]:
     """All metric families of detection; a family without figures has no samples.
 
-    `device_names`: kernel names by major:minor.
+    `drives`: labels of each drive, such as its kernel name as `device`, by major:minor.
     """
     yield from _of_clients(run_id, figures)
     yield from _of_findings(run_id, figures)
     yield _of_work(run_id, figures)
     yield from _of_drifts(run_id, figures)
-    yield from _of_devices(run_id, figures, device_names)
+    yield from _of_devices(run_id, figures, drives)
 
 
 def _of_clients(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:
@@ -147,7 +147,9 @@ def _of_drifts(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric
     yield from (limit, left)
 
 
-def _of_devices(run_id: str, figures: DetectionFigures | None, names: Mapping[str, str]) -> Iterator[Metric]:
+def _of_devices(
+    run_id: str, figures: DetectionFigures | None, drives: Mapping[str, Mapping[str, str]]
+) -> Iterator[Metric]:
     baseline = GaugeMetricFamily(
         "cliffwatch_device_baseline_write_latency_seconds",
         "What a drive's healthy mean write latency is in this run.",
@@ -160,10 +162,10 @@ def _of_devices(run_id: str, figures: DetectionFigures | None, names: Mapping[st
     )
     for series in _with_role(figures, Role.DEVICE_LATENCY):
         assert figures is not None, "it has series"
-        device = _device_label(series, names)
-        baseline.add_metric([run_id, device], figures.baselines[series.name])
+        about = {"run_id": run_id} | _device_labels(series, drives)
+        baseline.add_sample(baseline.name, about, figures.baselines[series.name])
         for span, value in _spans(figures, series):
-            ratio.add_metric([run_id, device, span], value)
+            ratio.add_sample(ratio.name, about | {"span": span}, value)
     yield from (baseline, ratio)
 
 
@@ -175,7 +177,7 @@ def _spans(figures: DetectionFigures, series: Series) -> list[tuple[str, float]]
     return sorted((span, value) for (name, span), value in figures.ratios.items() if name == series.name)
 
 
-def _device_label(series: Series, names: Mapping[str, str]) -> str:
+def _device_labels(series: Series, drives: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     if series.device is not None:
-        return names.get(series.device, series.device)
-    return next(iter(names.values())) if len(names) == 1 else ALL_DRIVES
+        return dict(drives.get(series.device, {"device": series.device}))
+    return dict(next(iter(drives.values()))) if len(drives) == 1 else {"device": ALL_DRIVES}

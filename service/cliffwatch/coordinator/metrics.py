@@ -110,9 +110,9 @@ class RunCollector(Collector):
         with self._figures.lock:
             metrics = [*self._run(), *self._surroundings(), *self._counters(), *self._latency()]
             run_id, detection = self._figures.run_id, self._figures.detection
-            names = {device.major_minor: device.name for device in self._figures.devices}
+            drives = {device.major_minor: device.labels for device in self._figures.devices}
         yield from metrics
-        yield from detection_metrics(run_id, detection, names)
+        yield from detection_metrics(run_id, detection, drives)
 
     def _gauge(self, name: str, help_text: str, value: float | None) -> GaugeMetricFamily:
         gauge = GaugeMetricFamily(f"cliffwatch_{name}", help_text, labels=["run_id"])
@@ -165,7 +165,7 @@ class RunCollector(Collector):
     def _surroundings(self) -> Iterator[Metric]:
         figures = self._figures
         info = GaugeMetricFamily(
-            "cliffwatch_device_info", "A drive below the run's target; always 1.", labels=["run_id", "device"]
+            "cliffwatch_device_info", "A drive that the run watches; always 1.", labels=["run_id", "device"]
         )
         queue = GaugeMetricFamily(
             "cliffwatch_device_queue_requests",
@@ -173,9 +173,10 @@ class RunCollector(Collector):
             labels=["run_id", "device"],
         )
         for device in figures.devices:
-            info.add_metric([figures.run_id, device.name], 1)
+            about = {"run_id": figures.run_id} | device.labels
+            info.add_sample(info.name, about, 1)
             if device.queue_requests is not None:
-                queue.add_metric([figures.run_id, device.name], device.queue_requests)
+                queue.add_sample(queue.name, about, device.queue_requests)
         yield info
         yield queue
         file_system = GaugeMetricFamily(

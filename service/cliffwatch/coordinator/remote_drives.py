@@ -98,9 +98,10 @@ class RemoteDrives:
 
 
 def drive_facts(drive: RemoteDrive) -> dict[str, Any]:
-    """Entry of a drive in facts.json, with the same keys as for a drive of this machine."""
+    """Entry of a drive in facts.json, with the keys as for a drive of this machine, and the label `instance`."""
     return {
         "name": drive.name,
+        "instance": drive.instance,
         "major_minor": drive.number,
         "model": drive.model or None,
         "firmware": drive.firmware or None,
@@ -111,5 +112,5 @@ def drive_facts(drive: RemoteDrive) -> dict[str, Any]:
 
 def drive_of(facts: Mapping[str, Any]) -> RemoteDrive:
     """Parse an entry that `drive_facts` made."""
-    texts = {name: str(facts.get(name) or "") for name in ("model", "serial", "wwn", "firmware")}
+    texts = {name: str(facts.get(name) or "") for name in ("instance", "model", "serial", "wwn", "firmware")}
     return RemoteDrive(str(facts["name"]), str(facts["major_minor"]), **texts)

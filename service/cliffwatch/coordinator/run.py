@@ -115,7 +115,7 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
         elsewhere = _drives_elsewhere(context)
         drives = [drive for each in held.values() for drive in each.drives]
         if elsewhere is not None:
-            drives = [DriveBelow(drive.name, None, drive.number) for drive in elsewhere]
+            drives = [DriveBelow(drive.name, None, drive.number, drive.instance) for drive in elsewhere]
         context.figures.settle(tuple(drives), file_systems_of(held.values(), context.directory))
         prepared = parts.ask(Prepare(with_facts=not resumed), Prepared, stopped)
     except Problem as problem:

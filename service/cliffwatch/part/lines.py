@@ -101,11 +101,22 @@ Command = Order | Prepare | Load | Flush | Clear | Close | Stop
 
 @dataclass(frozen=True, slots=True)
 class DriveBelow:
-    """A drive below the target: its kernel name, how many requests the block layer queues for it, its major:minor."""
+    """A drive below the target: its kernel name, how many requests the block layer queues for it, its major:minor.
+
+    `instance`: of a drive of another host, which is named HOST/DEVICE, the label `instance` of its exporters.
+    """
 
     name: str
     queue_requests: int | None = None
     major_minor: str = ""
+    instance: str = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels by which Prometheus knows the drive: its exporters', apart from the host's own."""
+        if not self.instance:
+            return {"device": self.name}
+        return {"device": self.name.partition("/")[2], "device_instance": self.instance}
 
 
 class Held(_Line):

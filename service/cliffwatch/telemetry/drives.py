@@ -52,10 +52,11 @@ _NAMED_AT_MOST = 20
 @dataclass(frozen=True, slots=True)
 class RemoteDrive:
     """A drive of another host. `number` replaces major:minor in its counters' names; its major, 0, is of no drive of
-    this machine. Texts are empty where Prometheus does not have them."""
+    this machine. `instance` is that label of its series. Texts are empty where Prometheus does not have them."""
 
     name: str
     number: str
+    instance: str = ""
     model: str = ""
     serial: str = ""
     wwn: str = ""
@@ -131,10 +132,13 @@ def find_drives(server: PrometheusAddress | None, selector: str, clock: Clock) -
         raise Problem(Code.NOT_READY, f"the drives {selector} cannot be looked up: {error}") from error
     _require_distinct(found)
     drives = []
-    for number, name in enumerate(sorted(drive_name(each.labels) for each in found), 1):
+    instances = {drive_name(each.labels): each.labels.get("instance", "") for each in found}
+    for number, name in enumerate(sorted(instances), 1):
         labels = described.get(name, {})
         texts = {word: labels.get(word, "").strip() for word in ("model", "serial", "wwn")}
-        drives.append(RemoteDrive(name, f"0:{number}", firmware=labels.get("revision", "").strip(), **texts))
+        drives.append(
+            RemoteDrive(name, f"0:{number}", instances[name], firmware=labels.get("revision", "").strip(), **texts)
+        )
     apart = [float(np.median(np.diff(each.times))) / 1000 for each in recent if len(each.times) > _FEW_SCRAPES]
     return FoundDrives(drives, ahead, max(apart, default=None))
 

@@ -152,16 +152,17 @@ def test_a_prometheus_scrapes_all_three_as_the_page_says(program: Path, certific
             node["basic_auth"]["password_file"] = str(tmp_path / "password")
             node["scrape_interval"] = "1s"
             node["static_configs"] = [{"targets": [f"127.0.0.1:{its.port}"]}]
-            jobs = [
-                node | {"job_name": f"broker-{name}", "metrics_path": f"/{name}"} for name in ("node", "block", "drive")
+            others = [
+                node | {"job_name": name, "metrics_path": path}
+                for name, path in (("ebpf", "/block"), ("drive", "/drive"))
             ]
-            assert jobs[0]["metrics_path"] == node["metrics_path"]
+            jobs = [node, *others]
             server.configure({"scrape_configs": jobs})
             with server:
-                wait_until(lambda: server.has('count(up{job=~"broker-.*"} == 1) == 3'), "three targets that are up")
-                assert server.has(
-                    f'node_disk_writes_completed_total{{job="broker-node",instance="127.0.0.1:{its.port}"}}'
+                wait_until(
+                    lambda: server.has('count(up{job=~"node|ebpf|drive"} == 1) == 3'), "three targets that are up"
                 )
+                assert server.has(f'node_disk_writes_completed_total{{job="node",instance="127.0.0.1:{its.port}"}}')
 
 
 def test_an_exporter_that_is_away_is_named(program: Path, certificate: Path) -> None:
