@@ -31,6 +31,7 @@ class ObservedDemo:
             "demo_request_latency_seconds", "Latency.", ["request"], buckets=BOUNDS, registry=registry
         ).labels("produce")
         self._bytes = Counter("demo_bytes", "Bytes.", registry=registry)
+        self._errors = Counter("demo_errors", "Errors.", ["kind"], registry=registry)
         quantiles = Gauge("demo_totaltimems", "Latency, as a JMX exporter has it.", ["quantile"], registry=registry)
         for quantile, factor in (("0.5", 1.0), ("0.99", 3.0), ("0.999", 7.0)):
             quantiles.labels(quantile).set_function(partial(self._milliseconds, factor))
@@ -48,6 +49,10 @@ class ObservedDemo:
         self._server.shutdown()
         self._server.server_close()
         self._serving.join()
+
+    def fail(self, operations: int) -> None:
+        """Count failed operations; there is no counter of them before the first."""
+        self._errors.labels("timeout").inc(operations)
 
     def _milliseconds(self, factor: float) -> float:
         return factor * self.latency_seconds * 1000

@@ -112,6 +112,7 @@ def test_quantiles_that_were_no_histograms_are_of_each_window_and_of_nothing_lon
             }
         },
         "operations": 'demo_request_latency_seconds_count{request="produce"}',
+        "errors": "demo_errors_total",
     }
     with ObservedDemo() as system:
         prometheus.scrape("demo", system.port)
@@ -125,9 +126,13 @@ def test_quantiles_that_were_no_histograms_are_of_each_window_and_of_nothing_lon
                 load=load,
                 **WORKLOAD | {"phases": {"soak": "12s"}},
             )
-            assert start_worker(directory).wait(60) == 0
+            worker = start_worker(directory)
+            wait_until(lambda: bool(windows_of(directory)), "a window")
+            system.fail(3)
+            assert worker.wait(60) == 0
     windows = windows_of(directory)
     assert len(windows) >= 5
+    assert sum(window.counters["errors"] for window in windows) == 3, "the counter began with them"
     for window in windows:
         known = window.latency["publish"]
         assert (known["p50"], known["p99"], known["p999"]) == pytest.approx((0.003, 0.009, 0.021))
@@ -193,9 +198,15 @@ def test_a_check_says_what_there_is_and_what_is_missing(
             assert (once.refused, "one has the counts of none or of two scrapes" in once.notes[3]) == ((), True)
             often = probe(LOAD, tmp_path, 0.5).refused
             assert "make the window 1s or longer" in often[0]
-            missing = probe(LOAD | {"errors": 'demo_bytes_total{request="none"}'}, tmp_path).refused
+            none = 'demo_bytes_total{request="none"}'
+            note = probe(LOAD | {"errors": none}, tmp_path)
+            assert (note.refused, f"load.errors: Prometheus has no samples of {none} yet" in note.notes[2]) == (
+                (),
+                True,
+            )
+            missing = probe(LOAD | {"bytes": none}, tmp_path).refused
             assert missing == (
-                'load.errors: Prometheus has no samples of demo_bytes_total{request="none"} in the last five minutes',
+                'load.bytes: Prometheus has no samples of demo_bytes_total{request="none"} in the last five minutes',
             )
             refused = probe(LOAD | {"bytes": "demo_bytes_total{request=}"}, tmp_path).unreachable
             assert "Prometheus refused" in refused[0]

@@ -39,7 +39,7 @@ class PrometheusServer:
         self.data = directory / "data"
         self._configuration = directory / "prometheus.yaml"
         self._configuration.write_text("{}")
-        self._guard: list[str] = []
+        self._more: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -57,10 +57,14 @@ class PrometheusServer:
             f"scrape_configs: [{{job_name: {job}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
         )
 
+    def enable(self, feature: str) -> None:
+        """From its next start on, with a feature that is off by default."""
+        self._more.append(f"--enable-feature={feature}")
+
     def guard(self, web_configuration: Path) -> None:
         """From its next start on, serve TLS and ask for a password, as the file says."""
         self.url = self.url.replace("http:", "https:")
-        self._guard = [f"--web.config.file={web_configuration}"]
+        self._more.append(f"--web.config.file={web_configuration}")
 
     def __enter__(self) -> "PrometheusServer":
         self.start()
@@ -77,7 +81,7 @@ class PrometheusServer:
             f"--web.listen-address={self._host}:{self.port}",
             "--log.level=error",
         ]
-        self._process = subprocess.Popen([*self._prefix, "prometheus", *options, *self._guard])
+        self._process = subprocess.Popen([*self._prefix, "prometheus", *options, *self._more])
         wait_until(self._is_ready, "Prometheus")
 
     def kill(self) -> None:
@@ -95,6 +99,6 @@ class PrometheusServer:
         try:
             url = f"{self.url}/-/ready"
             answer = httpx.get(url, timeout=PATIENCE_SECONDS, trust_env=False, verify=False)  # noqa: S501
-            return answer.is_success or (bool(self._guard) and answer.status_code == 401)
+            return answer.is_success or answer.status_code == 401
         except httpx.TransportError:
             return False

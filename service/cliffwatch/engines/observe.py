@@ -22,7 +22,7 @@ _SELECTOR = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?P<matchers>\{.*\})?
 _SELECTOR_LIMIT = 2000
 _UNIT_IN_NAME = re.compile(r"_(seconds|milliseconds|microseconds|nanoseconds)(?:_|$)")
 UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
-_BUCKET = "_bucket"
+BUCKET = "_bucket"
 
 
 def selector_parts(selector: str) -> tuple[str, str]:
@@ -41,8 +41,8 @@ Selector = Annotated[str, Field(max_length=_SELECTOR_LIMIT), AfterValidator(_che
 
 
 class LatencySource(Strict):
-    """A classic histogram of Prometheus, whose series that match are added up, or gauges of single `quantiles`, of
-    whose series the highest counts. `unit` is read from a histogram's name where that ends in one."""
+    """A histogram of Prometheus, classic or native, whose series that match are added up, or gauges of single
+    `quantiles`, of whose series the highest counts. `unit` is read from a histogram's name where that ends in one."""
 
     histogram: Selector | None = None
     quantiles: dict[Literal["p50", "p90", "p99", "p99.9", "p99.99", "max"], Selector] = Field(default_factory=dict)
@@ -60,10 +60,12 @@ class LatencySource(Strict):
 
     @property
     def buckets(self) -> str:
-        """Selector of the histogram's buckets."""
+        """Selector of the histogram: of a classic one's buckets, and of a native one, which has the bare name."""
         assert self.histogram is not None, "called for a histogram"
         name, matchers = selector_parts(self.histogram)
-        return f"{name.removesuffix(_BUCKET)}{_BUCKET}{matchers}"
+        more = f",{matchers[1:-1]}" if matchers[1:-1].strip() else ""
+        bare = name.removesuffix(BUCKET)
+        return f'{{__name__=~"{bare}|{bare}{BUCKET}"{more}}}'
 
     @property
     def unit_seconds(self) -> float:

@@ -13,10 +13,10 @@ import numpy as np
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.observer.increases import Labels
+from cliffwatch.telemetry.native_histograms import BOUND_LABEL
 
 #: Values that stand for all latencies of one bucket.
 _VALUES_PER_BUCKET = 32
-BOUND_LABEL = "le"
 
 
 def histogram_of(increases: Mapping[Labels, float], unit_seconds: float) -> tuple[Histogram, int]:

@@ -11,13 +11,14 @@ import numpy as np
 from cliffwatch.base.clock import LAST_MOMENT, Clock
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_duration, four_digits
-from cliffwatch.engines.observe import ObserveLoad
+from cliffwatch.engines.observe import BUCKET, ObserveLoad
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.window import OBSERVED_AGE, OBSERVED_SERIES, OBSERVED_SPAN, EngineWindow
-from cliffwatch.observer.buckets import BOUND_LABEL, histogram_of
-from cliffwatch.observer.increases import OLDEST_WINDOWS, CounterIncreases, Increases
+from cliffwatch.observer.buckets import histogram_of
+from cliffwatch.observer.increases import OLDEST_WINDOWS, CounterIncreases, Increases, scraped_since
 from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drives import clock_trouble
+from cliffwatch.telemetry.native_histograms import BOUND_LABEL
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 _PATIENCE_SECONDS = 5.0
@@ -61,7 +62,7 @@ class ObservedSystem:
         span = (1 + OLDEST_WINDOWS) * (end_seconds - start_seconds) + 1
         with self._connected() as prometheus:
             answers = {
-                name: prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds)
+                name: _of_source(name, prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds))
                 for name, selector in self._selectors().items()
             }
         try:
@@ -77,8 +78,10 @@ class ObservedSystem:
                 asked_at = clock.wall()
                 ahead = prometheus.now() - (asked_at + clock.wall()) / 2
                 for name, selector in self._selectors().items():
-                    answers = prometheus.query_samples(f"{selector}[{_RECENT_SECONDS}s]", clock.wall())
-                    _check_source(found, f"load.{name}", selector, answers, window_seconds)
+                    answers = _of_source(
+                        name, prometheus.query_samples(f"{selector}[{_RECENT_SECONDS}s]", clock.wall())
+                    )
+                    _check_source(found, f"load.{name}", self._as_written(name, selector), answers, window_seconds)
         except QueryFailed as error:
             found.unreachable.append(str(error))
             return found
@@ -115,11 +118,19 @@ class ObservedSystem:
         counters = {"operations": self._load.operations, "bytes": self._load.bytes, "errors": self._load.errors}
         return selectors | {name: selector for name, selector in counters.items() if selector is not None}
 
+    def _as_written(self, name: str, selector: str) -> str:
+        """A source's selector as the workload has it."""
+        histograms = {f"latency.{operation}": source.histogram for operation, source in self._load.latency.items()}
+        return histograms.get(name) or selector
+
     def _window_of(
         self, answers: Mapping[str, Sequence[PrometheusAnswer]], start_seconds: float, end_seconds: float
     ) -> EngineWindow | None:
+        since = scraped_since(answer for found in answers.values() for answer in found)
         increases = {
-            name: self._increases.setdefault(name, CounterIncreases()).in_window(found, start_seconds, end_seconds)
+            name: self._increases.setdefault(name, CounterIncreases()).in_window(
+                found, start_seconds, end_seconds, since
+            )
             for name, found in answers.items()
             if _QUANTILES not in name
         }
@@ -180,6 +191,19 @@ class ObservedSystem:
         return latency[first].count
 
 
+def _of_source(name: str, answers: Sequence[PrometheusAnswer]) -> Sequence[PrometheusAnswer]:
+    """Series that a source's selector is for: of a histogram that a Prometheus keeps both as a native and as a classic
+    one, the native, which has narrower buckets."""
+    if not _is_histogram(name):
+        return answers
+    native = [answer for answer in answers if BOUND_LABEL in answer.labels and not answer.name.endswith(BUCKET)]
+    return native or [answer for answer in answers if answer.name.endswith(BUCKET)] or answers
+
+
+def _is_histogram(name: str) -> bool:
+    return name.startswith("latency.") and _QUANTILES not in name
+
+
 def last_within(answer: PrometheusAnswer, start_seconds: float, end_seconds: float) -> float | None:
     """The last sample of a series after `start_seconds` and up to `end_seconds`; None without a finite one."""
     times = np.asarray(answer.times) / 1000
@@ -193,15 +217,15 @@ def _check_source(
     found: Check, where: str, selector: str, answers: Sequence[PrometheusAnswer], window_seconds: float
 ) -> None:
     """Add to `found` what Prometheus has of one source."""
+    if not answers and where == "load.errors":
+        found.notes.append(
+            f"{where}: Prometheus has no samples of {selector} yet; a counter may begin with its first error"
+        )
+        return
     if not answers:
         found.refused.append(f"{where}: Prometheus has no samples of {selector} in the last five minutes")
         return
-    is_of_quantile = _QUANTILES in where
-    if (
-        where.startswith("load.latency.")
-        and not is_of_quantile
-        and not all(BOUND_LABEL in answer.labels for answer in answers)
-    ):
+    if _is_histogram(where.removeprefix("load.")) and not all(BOUND_LABEL in answer.labels for answer in answers):
         found.refused.append(f"{where}: {selector} is no histogram: a series of it has no label {BOUND_LABEL!r}")
         return
     apart = [float(np.median(np.diff(each.times))) / 1000 for each in answers if len(each.times) > 2]

@@ -2,6 +2,7 @@
 
 import ssl
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from cliffwatch.base.finite_json import lenient_json
 from cliffwatch.telemetry.address import PrometheusAddress, secret_in
+from cliffwatch.telemetry.native_histograms import BOUND_LABEL, cumulative_buckets
 
 #: Prometheus itself refuses to answer with more points than this for one series.
 POINT_LIMIT = 11_000
@@ -27,7 +29,8 @@ class QueryFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class PrometheusAnswer:
     """One labelled series: `times` (milliseconds since the epoch, rising) and `values`, of the same length. `name` is
-    empty for a computed series."""
+    empty for a computed series. A native histogram is as many series as it has bounds, by the label `le`, as if it were
+    a classic one."""
 
     labels: dict[str, str]
     times: NDArray[np.int64]
@@ -151,15 +154,26 @@ def _matrix(data: Any, start: int, end: int) -> list[PrometheusAnswer]:
     try:
         if data["resultType"] != "matrix":
             raise ValueError(f"a {data['resultType']} instead of a matrix")
-        return [_answer(item, start, end) for item in data["result"]]
+        return [answer for item in data["result"] for answer in _answers(item, start, end)]
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise QueryFailed(f"Prometheus' answer makes no sense: {error!r}"[:_WORDS]) from error
 
 
-def _answer(item: dict[str, Any], start: int, end: int) -> PrometheusAnswer:
+def _answers(item: dict[str, Any], start: int, end: int) -> Iterator[PrometheusAnswer]:
+    """A series as it is; one of native histograms as a series for each bucket, with the label `le`."""
     labels = {str(name): str(value) for name, value in item["metric"].items() if name != "__name__"}
-    times = np.array([round(moment * 1000) for moment, _ in item["values"]], dtype=np.int64)
-    values = np.array([float(value) for _, value in item["values"]], dtype=np.float64)
+    name = str(item["metric"].get("__name__", ""))
+    if (samples := item.get("histograms")) is not None:
+        times = _times(samples, start, end)
+        for bound, counts in cumulative_buckets([sample for _, sample in samples]).items():
+            yield PrometheusAnswer(labels | {BOUND_LABEL: bound}, times, counts, name)
+    if samples is None or "values" in item:
+        values = np.array([float(value) for _, value in item["values"]], dtype=np.float64)
+        yield PrometheusAnswer(labels, _times(item["values"], start, end), values, name)
+
+
+def _times(samples: list[Any], start: int, end: int) -> NDArray[np.int64]:
+    times = np.array([round(moment * 1000) for moment, _ in samples], dtype=np.int64)
     if len(times) and not (start <= times[0] and times[-1] <= end and (np.diff(times) > 0).all()):
         raise ValueError("times that were not asked for")
-    return PrometheusAnswer(labels, times, values, str(item["metric"].get("__name__", "")))
+    return times
