@@ -1,11 +1,15 @@
 """What commands print, as windows."""
 
 import json
+import re
+import textwrap
 
 import pytest
+import yaml
+from testkit.checkout import ROOT
 
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.engines.command.definition import Output
+from cliffwatch.engines.command.definition import CommandDefinition, Output
 from cliffwatch.engines.command.formats import NOT_A_LINE, LineReader, reader_of
 from cliffwatch.engines.command.windows import CommandWindows
 from cliffwatch.model.window import EngineWindow
@@ -136,6 +140,22 @@ def test_progress_of_the_kafka_producer_s_test() -> None:
     window = windows.take()
     assert window.counters["operations"] == 5001
     assert window.quantiles == {"write": {"max": 0.202}}
+
+
+def test_progress_of_openmessaging_benchmark_by_the_file_of_the_page() -> None:
+    page = (ROOT / "docs" / "engines" / "command.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^(    version: 1\n    description: OpenMessaging.*?)\n\n", page, re.MULTILINE | re.DOTALL)
+    definition = CommandDefinition.model_validate(yaml.safe_load(textwrap.dedent(shown)))
+    windows, line = read(definition.output.model_dump(exclude_none=True))
+    line(
+        "12:01:10.041 [main] INFO WorkloadGenerator - Pub rate 20159.0 msg/s / 19.7 MB/s | Pub err  0.0 err/s | Cons "
+        "rate 20149.9 msg/s / 19.7 MB/s | Backlog: 0.2 K | Pub Latency (ms) avg:  2.2 - 50%:  1.4 - 99%: 17.7 - 99.9%: "
+        "38.4 - Max: 50.1 | Pub Delay Latency (us) avg: 89.4 - 50%: 80.0 - 99%: 310.0 - 99.9%: 900.0 - Max: 2100.0",
+        START + 9,
+    )
+    window = windows.take()
+    assert window.quantiles == {"write": {"p50": 0.0014, "p99": 0.0177, "p999": 0.0384, "max": 0.0501}}
+    assert window.counters["operations"] > 0
 
 
 def test_what_comes_late_counts_in_the_next_window_and_what_came_before_the_load_in_none() -> None:
