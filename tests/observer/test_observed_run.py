@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from testkit.waiting import wait_until
-from testkit.worker_runs import events, queue_run, start_worker
+from testkit.worker_runs import events, queue_run, start_worker, status
 from tests.observer.observed import SELECTOR, ObservedDemo
 from tests.telemetry.prometheus_server import PrometheusServer
 
@@ -177,6 +177,37 @@ def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
     counted = [window.counters["operations"] for window in windows]
     assert counted == pytest.approx([400] * 10, rel=0.1)
     assert json.loads((directory / files.REPORT_JSON).read_text())["verdict"]["name"] == "pass"
+
+
+def test_what_is_missed_at_the_end_of_the_load_is_read_by_a_worker_that_comes_back_later(
+    tmp_path: Path, prometheus: PrometheusServer
+) -> None:
+    with ObservedDemo() as system:
+        prometheus.scrape("demo", system.port)
+        with prometheus:
+            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
+            directory = queue_run(
+                tmp_path / "late",
+                target=ObservedTarget(name="demo"),
+                load=LOAD,
+                **WORKLOAD | {"phases": {"soak": "20s"}, "stop_grace": "1s"},
+            )
+            worker = start_worker(directory)
+            wait_until(lambda: len(windows_of(directory)) >= 3, "windows")
+            worker.kill()
+            worker.wait()
+            load_stop = status(directory).load_stop
+            assert load_stop is not None
+            # Later than an engine is waited for: two windows and the grace.
+            wait_until(lambda: time.time() > load_stop + 10, "the load's end")
+            for state in (RunState.INTERRUPTED, RunState.STARTING):
+                change_state(EventLog(directory), state, time.time())
+            assert start_worker(directory).wait(120) == 0
+    windows = windows_of(directory)
+    assert len(windows) == 10
+    assert [window.counters["operations"] for window in windows] == pytest.approx([400] * 10, rel=0.1)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert (report["verdict"]["name"], report["coverage"]["gaps"]) == ("pass", [])
 
 
 def test_a_check_says_what_there_is_and_what_is_missing(

@@ -94,6 +94,8 @@ class LoadPhase:
         self._detection = Detection(context.directory, context.workload.window, context.record_event, names, limits)
         context.detection = self._detection
         self._shown_at = float("-inf")
+        #: When the newest window came, or this phase began.
+        self._heard_at = context.run_clock.now()
         self._phase: str | None = None
         self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
@@ -163,13 +165,14 @@ class LoadPhase:
         self._merge(now)
         if not self._may_move:
             self._enter_phase(min(now, timeline.load_stop - self._window_seconds / 2))
-        overdue = timeline.load_stop + 2 * self._window_seconds + context.workload.stop_grace + ANSWER_SECONDS
+        due = max(timeline.load_stop, self._heard_at) if context.engine.reads_history else timeline.load_stop
+        overdue = due + 2 * self._window_seconds + context.workload.stop_grace + ANSWER_SECONDS
         return self._stop is not None or now > overdue
 
     def _take(self, part: str, record: Record | Answer) -> None:
         """Process one record of a part."""
         if isinstance(record, EngineWindow):
-            self._may_move = False
+            self._may_move, self._heard_at = False, self._context.run_clock.now()
             self._context.advance_virtual(record.end)
             self._take_window(part, record)
         elif isinstance(record, Loaded | Refused) and self._merging is not None:

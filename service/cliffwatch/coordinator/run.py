@@ -285,7 +285,9 @@ def _over_already(context: RunContext, status: RunStatus, resumed: bool) -> Load
         return LoadOutcome(LoadEnd.FAILED, "the worker died, and the workload says to end then")
     if not _wait_for_hung(context, status):
         return LoadOutcome(LoadEnd.STOPPED if context.status().stop_requested else LoadEnd.INTERRUPTED)
-    if resumed and status.load_stop is not None and context.run_clock.now() >= status.load_stop:
+    is_over = resumed and status.load_stop is not None and context.run_clock.now() >= status.load_stop
+    # What was missed of a load that others make can still be read.
+    if is_over and not context.engine.reads_history:
         _record_absence(context, status)
         return LoadOutcome(LoadEnd.COMPLETED)
     return None

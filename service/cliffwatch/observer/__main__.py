@@ -60,14 +60,13 @@ def observe(
     system: ObservedSystem, start: float, stop: float, window_seconds: float, is_stopping: Callable[[], bool]
 ) -> None:
     """Print every window of the load, and its end. Times in seconds since the epoch."""
-    outage = _Outage()
+    outage, until = _Outage(), max(stop, run_time()) + _AFTER_STOP_SECONDS
     for number in range(round((stop - start) / window_seconds)):
         begin, end = start + number * window_seconds, start + (number + 1) * window_seconds
         if not _sleep_until(end + min(_SCRAPE_SECONDS, window_seconds / 2), is_stopping):
             break
         while not _print_window(system, begin, end, number, outage):
-            is_late = run_time() > stop + _AFTER_STOP_SECONDS
-            if is_late or not _sleep_until(run_time() + _RETRY_SECONDS, is_stopping):
+            if run_time() > until or not _sleep_until(run_time() + _RETRY_SECONDS, is_stopping):
                 _print(EngineEnd("completed"))
                 return
     _print(EngineEnd("completed"))

@@ -53,6 +53,8 @@ class PartLoad:
         self._freezes = FrozenWindows(context)
         self._silence = SilenceWatch(context, target.drives)
         self._is_displaced = False
+        #: When the newest window came, or its engine was started.
+        self._heard_at = float("-inf")
 
     def execute(self) -> Loaded:
         """Execute the load: returns when it is over, stopped, or cannot go on. Raises Problem."""
@@ -179,6 +181,7 @@ class PartLoad:
         """Read an engine's output until it has ended; end it after a stop, or when it is overdue."""
         context = self._context
         ending = Ending(context, process, context.engine.stop_signal, context.workload.stop_grace)
+        self._heard_at = context.run_clock.now()
         while not process.is_finished:
             records = process.poll(POLL_SECONDS, context.run_clock.now)
             # Before the windows of that time are processed.
@@ -187,12 +190,15 @@ class PartLoad:
                 self._take(record)
             self._say_for_engine()
             self._record_dropped_events(self._event_limit.look(context.run_clock.now()))
-            overdue = self._stop + 2 * self._window_seconds + context.workload.stop_grace
+            # One that reads the past may begin after the load's end, and takes as long as there are windows to read.
+            due = max(self._stop, self._heard_at) if context.engine.reads_history else self._stop
+            overdue = due + 2 * self._window_seconds + context.workload.stop_grace
             ending.look(self._is_stopped() or context.run_clock.now() > overdue)
 
     def _take(self, record: EngineRecord) -> None:
         """Process one record of the engine."""
         if isinstance(record, EngineWindow):
+            self._heard_at = self._context.run_clock.now()
             self._report(self._silence.rest_of(record))
         elif isinstance(record, EngineEvent):
             start = record.detail.get("start")
