@@ -158,12 +158,15 @@ WATCHERS = (
     *(StandIn("watchers", (services()[name]["image"],), target=name) for name in ("alertmanager", "node-exporter")),
     StandIn("grafana", (services()["grafana"]["image"],)),
 )
+#: Stand-ins for the images on which the probe and the gateway are built.
+PROGRAMS_IN_GO = (
+    StandIn("go", (ARGUMENTS["GO_IMAGE"],), debian="trixie", add=_add_go_toolchain, version=GO_TOOLCHAIN.read_text),
+    StandIn("debian", (ARGUMENTS["PROBE_IMAGE"],), debian="trixie"),
+)
 #: Stand-ins for services of profiles, or for the images that those are built on, by service.
 OTHERS = {
     "postgres": (StandIn("postgres", (services()["postgres"]["image"],)),),
     "kafka": (StandIn("kafka", (services()["kafka"]["image"],), add=_add_kafka),),
-    "ebpf-exporter": (
-        StandIn("go", (ARGUMENTS["GO_IMAGE"],), debian="trixie", add=_add_go_toolchain, version=GO_TOOLCHAIN.read_text),
-        StandIn("debian", (ARGUMENTS["PROBE_IMAGE"],), debian="trixie"),
-    ),
+    "ebpf-exporter": PROGRAMS_IN_GO,
+    "gateway": PROGRAMS_IN_GO,
 }

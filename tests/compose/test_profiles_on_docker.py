@@ -5,11 +5,14 @@ whose filter of system calls knows nothing of the probe's capabilities.
 """
 
 import re
+import ssl
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from testkit.compose.composition import EXAMPLE, FILE
@@ -27,10 +30,12 @@ pytestmark = [
     pytest.mark.timeout(2700),
 ]
 RELEASE = "trixie"
-PROFILES = ("ebpf", "kafka", "nvme", "postgres")
+PROFILES = ("ebpf", "gateway", "kafka", "nvme", "postgres")
 #: Those that have a network of their own.
 APART = ("kafka", "postgres")
 PASSWORD = "not-a-secret"  # of a database that is gone with the test
+#: By bcrypt, of the password "not-for-logs".
+HASHED = "$2b$04$MfLwbxXYmA8ajGsUlMuSa.38F9IPdzxgfcO4G1rgbUydW3WPINdu2"
 BROKER: dict[str, Any] = {
     "engine": "kafka",
     "phases": {"baseline": "5s", "soak": "15s"},
@@ -68,6 +73,22 @@ def watched_broker(directory: Path) -> Path:
     return path
 
 
+def guarded(directory: Path) -> Path:
+    """Directory with the gateway's file, by the lines of docs/broker-hosts.md, in the place of /etc/cliffwatch."""
+    make, certify = (
+        line for line in lines_of("Let Prometheus in", "broker-hosts.md") if line.startswith(("install", "openssl"))
+    )
+    for line in (make, certify, *lines_of("With containers", "broker-hosts.md")[:1]):
+        subprocess.run(
+            ["bash", "-ec", line.replace("/etc/cliffwatch", str(directory))], check=True, capture_output=True
+        )
+    file = directory / "gateway.yaml"
+    tls = "tls_server_config: {cert_file: gateway.crt, key_file: gateway.key}"
+    file.write_text(f"{tls}\nbasic_auth_users: {{prometheus: '{HASHED}'}}\n", encoding="utf-8")
+    file.chmod(0o644)
+    return directory
+
+
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, dict[str, int]]]:
     """A stack with these profiles, and which ports it has in place of the usual."""
@@ -79,9 +100,10 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, dict[s
         "CLIFFWATCH_POSTGRES_PASSWORD": PASSWORD,
         "CLIFFWATCH_DATABASE_URL": url.replace("PASSWORD", PASSWORD).replace("5432", str(ports["5432"])),
     }
+    settings["CLIFFWATCH_GATEWAY_DIRECTORY"] = str(guarded(directory / "gateway"))
     files = [without_bridge(directory, ports), watched_broker(directory)]
     with engine(RELEASE) as running:
-        build_stand_ins(running, *APART, "ebpf-exporter")
+        build_stand_ins(running, *APART, "ebpf-exporter", "gateway")
         with stack(running, directory, files, **settings) as described:
             _, start = lines_of("Images")
             described.shell(start)
@@ -100,6 +122,33 @@ def test_the_service_keeps_its_runs_in_postgresql(up: tuple[Stack, dict[str, int
     its.run("restart", "postgres")
     wait_until(lambda: its.states()["cliffwatch"] == "healthy" and its.is_ready(), "a service that is ready")
     assert its.api("GET", "/runs/stored")["state"] == "finished"
+
+
+def test_a_database_in_a_container_is_soaked(up: tuple[Stack, dict[str, int]]) -> None:
+    its, ports = up
+    address = f"postgresql://cliffwatch:{PASSWORD}@{HOST}:{ports['5432']}/cliffwatch"
+    its.inside("psql", address, "--command", "CREATE DATABASE soak", container="postgres")
+    secrets = "/var/lib/cliffwatch/secrets"
+    its.inside("sh", "-c", f"umask 077; mkdir -p {secrets}; echo {PASSWORD} > {secrets}/postgres")
+    load = {"scale": 2, "rate": 50, "clients": 2, "password_file": f"{secrets}/postgres"}
+    workload = {"engine": "pgbench", "phases": {"baseline": "3s", "soak": "9s"}, "load": load}
+    dsn = f"postgresql://cliffwatch@{HOST}:{ports['5432']}/soak"
+    its.begin("database", workload, {"kind": "postgres", "dsn": dsn})
+    report = its.wait_finished("database")
+    assert report["verdict"]["name"] == "pass", report["verdict"]
+    assert report["latency"]["transaction"]
+
+
+def test_the_gateway_gives_the_exporters_to_who_has_the_password(up: tuple[Stack, dict[str, int]]) -> None:
+    its, _ = up
+    trusted = ssl.create_default_context(cafile=its.settings["CLIFFWATCH_GATEWAY_DIRECTORY"] + "/gateway.crt")
+    trusted.check_hostname = False
+    base = f"https://{HOST}:{its.port('GATEWAY')}"
+    with httpx.Client(trust_env=False, verify=trusted, timeout=30) as client:
+        for path, metric in (("/node", "node_"), ("/block", "ebpf_exporter_"), ("/drive", "process_cpu_seconds_total")):
+            answer = client.get(base + path, auth=("prometheus", "not-for-logs"))
+            assert (answer.status_code, metric in answer.text) == (200, True), path
+            assert client.get(base + path).status_code == 401
 
 
 def test_a_run_on_the_broker_proves_its_records_and_names_the_drive_below(up: tuple[Stack, dict[str, int]]) -> None:

@@ -74,6 +74,7 @@ def test_the_image_has_every_program_and_its_user_has_no_rights(up: Stack) -> No
     for program in ("cliffwatch-drive", "cliffwatch-load"):
         assert up.inside(program, "--version") in (f"{program} {version}", f"{program} {version.split()[-1]}")
     assert up.inside("fio", "--version").startswith("fio-3")
+    assert up.inside("pgbench", "--version").startswith("pgbench (PostgreSQL) 15")
     assert up.inside("nvme", "version").startswith("nvme version 2")
     assert up.inside("id", "-u", "-n") == "cliffwatch"
     capabilities = re.findall(r"^Cap\w+:\s+(\w+)$", up.inside("cat", "/proc/1/status", user="0"), re.MULTILINE)
