@@ -61,8 +61,13 @@ class Debian:
         ]
         return self._in_namespaces(prepare, ["--pid", "--fork", *(["--net"] if alone else [])], timeout_seconds)
 
-    def boot(self, script: str, *, timeout_seconds: float = 600) -> subprocess.CompletedProcess[str]:
-        """Boot the root's own systemd and run the script as `run` does with `alone`; then shut down."""
+    def boot(
+        self, script: str, *, as_machine: bool = False, timeout_seconds: float = 600
+    ) -> subprocess.CompletedProcess[str]:
+        """Boot the root's own systemd and run the script as `run` does with `alone`; then shut down.
+
+        `as_machine`: with every capability and system call, which a container has not.
+        """
         self.write("srv/task", "#!/bin/bash\n" + _PREAMBLE + script, mode=0o755)
         self.write("etc/systemd/system/task.service", _TASK)
         wants = self.upper / "etc/systemd/system/multi-user.target.wants/task.service"
@@ -70,7 +75,9 @@ class Debian:
         wants.unlink(missing_ok=True)
         wants.symlink_to("../task.service")
         command = f"systemd-nspawn --quiet --directory={self.root} --private-network --register=no --keep-unit --boot"
-        done = self._in_namespaces([f"exec {command}"], [], timeout_seconds)
+        more = "--capability=all" if as_machine else ""
+        setting = "SYSTEMD_SECCOMP=0" if as_machine else ""
+        done = self._in_namespaces([f"exec env {setting} {command} {more}"], [], timeout_seconds)
         said = self.upper / "srv" / "said"
         status = self.upper / "srv" / "status"
         if not status.exists():

@@ -100,11 +100,12 @@ func handler(known exporters, path string) http.Handler {
 }
 
 func proxy(name, address string) http.Handler {
-	metrics := &url.URL{Scheme: "http", Host: address, Path: "/metrics"}
 	return &httputil.ReverseProxy{
 		Transport: &http.Transport{ResponseHeaderTimeout: answerTimeout, DisableCompression: true},
 		Rewrite: func(request *httputil.ProxyRequest) {
-			request.Out.URL = metrics
+			// With the query: node_exporter can be asked for some of its collectors.
+			query := request.In.URL.RawQuery
+			request.Out.URL = &url.URL{Scheme: "http", Host: address, Path: "/metrics", RawQuery: query}
 			request.Out.Host = address
 			// The password is for the gateway.
 			request.Out.Header.Del("Authorization")

@@ -52,13 +52,14 @@ def configuration(users: str = f"basic_auth_users: {{prometheus: '{HASHED}'}}") 
 
 @contextmanager
 def exporter() -> Iterator[tuple[int, list[dict[str, str]]]]:
-    """An exporter's port on loopback, and the headers of what it is asked."""
+    """An exporter's port on loopback, and headers and query of each request."""
     asked: list[dict[str, str]] = []
 
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(dict(self.headers))
-            self.send_response(200 if self.path == "/metrics" else 404)
+            path, _, query = self.path.partition("?")
+            asked.append(dict(self.headers) | {"query": query})
+            self.send_response(200 if path == "/metrics" else 404)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
             self.wfile.write(b"node_disk_writes_completed_total 7\n")
@@ -130,6 +131,8 @@ def test_who_has_the_password_gets_what_the_exporter_says(program: Path, certifi
     ):
         assert its.get("/node") == (200, "node_disk_writes_completed_total 7\n")
         assert not [headers for headers in asked if "Authorization" in headers], "the password went on"
+        assert its.get("/node?collect[]=diskstats")[0] == 200
+        assert asked[-1]["query"] == "collect[]=diskstats"
         count = len(asked)
         assert its.get("/node", password=None)[0] == 401
         assert its.get("/node", password="wrong")[0] == 401
