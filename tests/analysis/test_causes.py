@@ -289,3 +289,10 @@ def test_a_drive_that_collects_while_the_rise_is_elsewhere_is_the_runner_up_at_m
     assert found.first.cause is Cause.UNKNOWN
     assert found.runner_up is not None
     assert any("above the block layer" in sentence for sentence in found.runner_up.evidence_against)
+
+
+def test_what_only_a_database_has_is_not_missing_without_one() -> None:
+    words = diagnose(Measures()).distinguish_by
+    assert "Not measured here: " in words
+    assert "; ;" not in words
+    assert "checkpoint" not in words

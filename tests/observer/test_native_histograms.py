@@ -12,8 +12,9 @@ from tests.telemetry.prometheus_server import PrometheusServer
 
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.engines.observe import ObserveLoad
-from cliffwatch.observer.system import ObservedSystem
+from cliffwatch.observer.system import ObservedSystem, of_source
 from cliffwatch.telemetry.native_histograms import cumulative_buckets
+from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
 LOAD = ObserveLoad.model_validate({"latency": {"publish": {"histogram": f'{NAME}{{request="produce"}}'}}})
 
@@ -103,3 +104,15 @@ def test_what_is_no_native_histogram_is_refused(sample: Any) -> None:
 
 def test_no_samples_are_no_buckets() -> None:
     assert {bound: np.asarray(counts).tolist() for bound, counts in cumulative_buckets([]).items()} == {"+Inf": []}
+
+
+def answer(name: str, **labels: str) -> PrometheusAnswer:
+    return PrometheusAnswer(labels, np.array([1000]), np.array([1.0]), name)
+
+
+def test_of_a_histogram_that_is_kept_both_ways_the_native_is_read() -> None:
+    native, classic, other = answer(NAME, le="0.1"), answer(f"{NAME}_bucket", le="0.1"), answer(NAME)
+    assert of_source("latency.publish", [native, classic, other]) == [native]
+    assert of_source("latency.publish", [classic, other]) == [classic]
+    assert of_source("latency.publish", [other]) == [other]
+    assert of_source("operations", [native, classic]) == [native, classic]

@@ -62,7 +62,7 @@ class ObservedSystem:
         span = (1 + OLDEST_WINDOWS) * (end_seconds - start_seconds) + 1
         with self._connected() as prometheus:
             answers = {
-                name: _of_source(name, prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds))
+                name: of_source(name, prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds))
                 for name, selector in self._selectors().items()
             }
         try:
@@ -78,9 +78,7 @@ class ObservedSystem:
                 asked_at = clock.wall()
                 ahead = prometheus.now() - (asked_at + clock.wall()) / 2
                 for name, selector in self._selectors().items():
-                    answers = _of_source(
-                        name, prometheus.query_samples(f"{selector}[{_RECENT_SECONDS}s]", clock.wall())
-                    )
+                    answers = of_source(name, prometheus.query_samples(f"{selector}[{_RECENT_SECONDS}s]", clock.wall()))
                     _check_source(found, f"load.{name}", self._as_written(name, selector), answers, window_seconds)
         except QueryFailed as error:
             found.unreachable.append(str(error))
@@ -191,7 +189,7 @@ class ObservedSystem:
         return latency[first].count
 
 
-def _of_source(name: str, answers: Sequence[PrometheusAnswer]) -> Sequence[PrometheusAnswer]:
+def of_source(name: str, answers: Sequence[PrometheusAnswer]) -> Sequence[PrometheusAnswer]:
     """Series that a source's selector is for: of a histogram that a Prometheus keeps both as a native and as a classic
     one, the native, which has narrower buckets."""
     if not _is_histogram(name):

@@ -73,7 +73,11 @@ def clear(context: PartContext, target: PartTarget) -> None:
     """
     launch = context.engine.clear(context.load, surroundings(context, target))
     if launch is not None:
-        status, message = _run(context, launch, context.engine.stop_signal, context.workload.stop_grace)
+        try:
+            status, message = _run(context, launch, context.engine.stop_signal, context.workload.stop_grace)
+        except OSError as error:
+            # Such as a journal whose disk is away, where the process would work.
+            status, message = 1, str(error)
         if status != 0:
             place = str(target.examination.target)
             context.record_event(EventType.NOTE, LEFT_BEHIND, path=place, message=message or status_text(status))

@@ -25,6 +25,9 @@ from cliffwatch.machine.births import described_at
 from cliffwatch.part.context import PartContext
 from cliffwatch.part.lines import DriveBelow, Held
 
+#: Directory of the engine's job files, in the run's journal.
+SCRATCH = "engine"
+
 
 @dataclass(frozen=True, slots=True)
 class PartTarget:
@@ -67,6 +70,7 @@ def claimed(context: PartContext) -> Iterator[PartTarget]:
         if held.descriptor is not None and not held.is_device:
             context.record_event(EventType.DEVICE, CLAIMED, path=str(held.path), directory=described_at(held.path))
         target = PartTarget(examination, held, existed, context.order.run.drives is not None)
+        (context.directory / SCRATCH).mkdir(exist_ok=True)
         plan = context.engine.plan(context.load, surroundings(context, target))
         reserve_ratio = context.workload.free_space_reserve_ratio
         require_clear(objections_to_plan(examination, plan, reserve_ratio, resumed=existed))
@@ -75,8 +79,6 @@ def claimed(context: PartContext) -> Iterator[PartTarget]:
 
 def surroundings(context: PartContext, target: PartTarget) -> EngineContext:
     """Engine context as it would be if preparing took no time."""
-    scratch = context.directory / "engine"
-    scratch.mkdir(exist_ok=True)
     planned = EngineContext.planned(
         context.workload,
         context.order.run.target,
@@ -84,7 +86,7 @@ def surroundings(context: PartContext, target: PartTarget) -> EngineContext:
         run_id=context.order.run.run_id,
         path=target.held.path,
         is_device=target.held.is_device,
-        scratch=scratch,
+        scratch=context.directory / SCRATCH,
         state_directory=context.order.state_directory,
     )
     return replace(planned, descriptor=target.held.descriptor, resumed=target.existed)
