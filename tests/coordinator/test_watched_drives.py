@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from cliffwatch.coordinator.context import RunContext
+from cliffwatch.coordinator.remote_drives import drive_facts, drive_of
 from cliffwatch.coordinator.run import _watching
 from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.settings import read_settings
@@ -25,3 +26,10 @@ def test_a_prometheus_that_is_not_known_any_more_ends_no_run(monkeypatch: pytest
     ((name, detail),) = recorded
     assert (name, detail["drives"]) == ("drives_missing", ["a/sda"])
     assert "the Prometheus is not known" in detail["reason"]
+
+
+def test_a_drive_is_the_same_after_a_worker_took_the_run_over() -> None:
+    drive = RemoteDrive("b1/nvme0n1", "0:2", "b1:9896", model="Fast", serial="S1", wwn="nvme.1", firmware="F2")
+    assert drive_of(drive_facts(drive)) == drive
+    before = {name: value for name, value in drive_facts(drive).items() if name != "instance"}
+    assert drive_of(before).instance == "", "as an earlier version wrote it"
