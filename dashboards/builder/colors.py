@@ -8,14 +8,18 @@ PHASES = {
     "soak": (4, "blue"),
     "cool_down": (5, "light-purple"),
 }
-#: Percentiles in one hue, the higher the darker, so that no colour among them warns.
-QUANTILE_COLORS = {
+#: Layers that an operation passes, none in a colour that warns.
+LAYERS = {"client": "blue", "broker": "#a0785a", "host": "#8e8e8e", "queue": "#3a9d9d", "drive": "purple"}
+#: Percentiles of the client in its hue, the higher the darker.
+CLIENT_QUANTILES = {
     "p50": "super-light-blue",
     "p90": "light-blue",
     "p99": "blue",
-    "p99.9": "purple",
-    "p99.99": "dark-purple",
+    "p99.9": "semi-dark-blue",
+    "p99.99": "dark-blue",
 }
+#: What a drive is asked: that of a cliff has the drive's own colour.
+WRITES, READS = "purple", "light-purple"
 #: Findings: the number that `finding_number` gives each (the worst has the highest), and its colour.
 FINDINGS = {
     "none": (0, "green"),

@@ -118,7 +118,7 @@ def which() -> Iterator[Panel]:
     yield rows(
         "Runs that are compared",
         """What each run was, and when. Bad: they differ in more than the one thing that the comparison is about. The
-        name leads to the run on its own time.""",
+        name leads to the run on its own time. Empty: none of them is known to this Prometheus.""",
         [
             Query(
                 f"""max by (run_id, workload, engine, target)
@@ -154,7 +154,8 @@ def which() -> Iterator[Panel]:
     )
     yield timeline(
         "Phases of the runs",
-        "Each run's phases on elapsed time. Bad: soaks that begin at different times: compare within the phases then.",
+        """Each run's phases on elapsed time. Bad: soaks that begin at different times: compare within the phases then.
+        Empty: none of them is known to this Prometheus.""",
         [Query(phase_number(f'run_id="${{{slot}}}"', _moved(slot)), "{{run_id}}") for slot in SLOTS],
         IN_PHASE,
         named=True,
@@ -165,7 +166,7 @@ def client() -> Iterator[Panel]:
     yield graph(
         "Latency of $operation",
         """The percentile that is chosen, exact, of the worst window of each point. Bad: one run leaves the others; the
-        time axis says how long after its start.""",
+        time axis says how long after its start. Empty: no windows are kept of these runs at this time.""",
         "s",
         _each_run(_latency),
         logarithmic=True,
@@ -175,7 +176,7 @@ def client() -> Iterator[Panel]:
     yield graph(
         "Latency by the first run's",
         """How many times the first run's latency, at the same elapsed time. Bad: above 1 and rising; there is nothing
-        to divide by once the first run is over.""",
+        to divide by once the first run is over. Empty: no second run is chosen.""",
         "suffix:×",
         [
             Query(f"{_latency(slot)} / on () group_left () {_latency('run')}", "{{run_id}}", color=COLORS[slot])
@@ -185,19 +186,21 @@ def client() -> Iterator[Panel]:
     )
     yield graph(
         "Throughput",
-        "Bytes that each run's client moves. Bad: runs that are meant to have the same load have not.",
+        """Bytes that each run's client moves. Bad: runs that are meant to have the same load have not. Empty: no
+        windows are kept of these runs at this time.""",
         "Bps",
         _each_run(lambda slot: _rate("cliffwatch_bytes_total", slot)),
     )
     yield graph(
         "Operations",
-        "Operations that each run's client completes. Bad: one run gets less done at the same time.",
+        """Operations that each run's client completes. Bad: one run gets less done at the same time. Empty: no windows
+        are kept of these runs at this time.""",
         "ops",
         _each_run(lambda slot: _rate("cliffwatch_operations_total", slot)),
     )
     yield graph(
         "Schedule debt of the runs",
-        "How far each run's client is behind its own schedule; empty for engines without one. Bad: one grows.",
+        "How far each run's client is behind its own schedule. Bad: one grows. Empty: their engines have no schedule.",
         "s",
         _each_run(lambda slot: _gauge("cliffwatch_schedule_debt_seconds", slot)),
     )
@@ -207,20 +210,22 @@ def drives() -> Iterator[Panel]:
     yield graph(
         "Device latency of writes, p99",
         """Of the slowest drive below each run, exact to a factor of two. Bad: one run's drives step up earlier, which
-        is what less spare space or another history does.""",
+        is what less spare space or another history does. Empty: no drive below them, or no probe.""",
         "s",
         _each_run(lambda slot: _gauge("run_instance_device:block_write_latency_seconds:p99", slot)),
         logarithmic=True,
     )
     yield graph(
         "Write amplification of the runs",
-        """Of all drives below each run that count media bytes. Bad: one run's climbs earlier or higher.""",
+        """Of all drives below each run that count media bytes. Bad: one run's climbs earlier or higher. Empty: no drive
+        below them counts media bytes.""",
         "suffix:×",
         _each_run(_amplification),
     )
     yield graph(
         "Free blocks of the runs",
-        "Of the drive below each run that has fewest; only drives that report it. Bad: one runs out earlier.",
+        """Of the drive below each run that has fewest; only drives that report it. Bad: one runs out earlier. Empty: no
+        drive below them reports it.""",
         "percentunit",
         _each_run(_clean_blocks),
         maximum=1,
@@ -228,7 +233,7 @@ def drives() -> Iterator[Panel]:
     yield graph(
         "Written to the drives since the start",
         """Bytes by the kernel's count, neighbours included. A cliff comes after so many bytes rather than after so
-        long. Bad: runs that differ here were not given the same.""",
+        long. Bad: runs that differ here were not given the same. Empty: no drive is below them.""",
         "bytes",
         _each_run(_written),
     )
@@ -237,7 +242,8 @@ def drives() -> Iterator[Panel]:
 def measurement() -> Iterator[Panel]:
     yield timeline(
         "Findings of the runs",
-        "Which runs have a finding that lasts, of any kind. Bad: any; the run's own dashboard says which.",
+        """Which runs have a finding that lasts, of any kind. Bad: any; the run's own dashboard says which. Empty:
+        nothing was searched: they have no baseline.""",
         [
             Query(f'max by (run_id) (cliffwatch_finding_active{{run_id="${{{slot}}}"}}{_moved(slot)})', "{{run_id}}")
             for slot in SLOTS
@@ -246,13 +252,15 @@ def measurement() -> Iterator[Panel]:
     )
     yield graph(
         "Errors of the runs",
-        "Operations that fail. Bad: any; what fails is not in the latencies.",
+        """Operations that fail. Bad: any; what fails is not in the latencies. Empty: no windows are kept of these runs
+        at this time.""",
         "ops",
         _each_run(lambda slot: _rate("cliffwatch_errors_total", slot)),
     )
     yield graph(
         "Windows measured",
-        "Windows in each run's journal. Bad: lines with other slopes have other windows; a flat part is a gap.",
+        """Windows in each run's journal. Bad: lines with other slopes have other windows; a flat part is a gap. Empty:
+        no windows are kept of these runs at this time.""",
         "short",
         _each_run(lambda slot: _gauge("cliffwatch_journal_windows", slot)),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dashboards.builder.colors import LAYERS, READS, WRITES
 from dashboards.builder.frame import (
     Document,
     Frame,
@@ -71,29 +72,31 @@ def document() -> Document:
 def now() -> Iterator[Panel]:
     yield number(
         "Write amplification",
-        """Write amplification over the last minutes: NAND bytes / host bytes. 1: the drive collects no garbage.
-        Bad: it rises at the same load. A dash: the drive does not count, or nothing is written.""",
+        """Write amplification over the last minutes: NAND bytes / host bytes. 1: the drive collects no garbage. Bad: it
+        rises at the same load. Empty: not counted, or nothing written.""",
         "suffix:×",
         Query(_amplification(), "write amplification"),
         decimals=2,
     )
     yield number(
         "Free blocks",
-        "Share of blocks that are free to be written. Bad: it falls, and stays low: from there on each write waits.",
+        """Share of blocks that are free to be written. Bad: it falls, and stays low: from there on each write waits.
+        Empty: the drive does not say.""",
         "percentunit",
         Query(_gauge("free_blocks_ratio"), "clean"),
         decimals=1,
     )
     yield number(
         "Temperature",
-        "Temperature of the drive. Bad: near the limit of its data sheet, from where it throttles.",
+        """Temperature of the drive. Bad: near the limit of its data sheet, from where it throttles. Empty: the drive
+        does not say.""",
         "celsius",
         Query(_gauge("temperature_celsius"), "temperature"),
         decimals=0,
     )
     yield number(
         "Rated life used",
-        "Share of the endurance that the maker rates. Bad: 100 %, which it may exceed.",
+        "Share of the endurance that the maker rates. Bad: 100 %, which it may exceed. Empty: the drive does not say.",
         "percentunit",
         Query(_gauge("percentage_used_ratio"), "used"),
         bad_from=1,
@@ -101,7 +104,8 @@ def now() -> Iterator[Panel]:
     )
     yield number(
         "Spare blocks left",
-        "Spare blocks that replace worn ones. Bad: below 10 %, where most makers set their warning.",
+        """Spare blocks that replace worn ones. Bad: below 10 %, where most makers set their warning. Empty: the drive
+        does not say.""",
         "percentunit",
         Query(_gauge("spare_ratio"), "spare"),
         bad_below=0.1,
@@ -109,7 +113,8 @@ def now() -> Iterator[Panel]:
     )
     yield number(
         "Media errors",
-        "Errors that the flash could not correct; of an emulated drive, requests that failed. Bad: any that are new.",
+        """Errors that the flash could not correct; of an emulated drive, requests that failed. Bad: any that are new.
+        Empty: the drive does not say.""",
         "short",
         Query(_gauge("media_errors_total"), "errors"),
         bad_from=1,
@@ -121,7 +126,8 @@ def latency() -> Iterator[Panel]:
     yield heat(
         "Device latency of $request",
         """Requests by how long the drive had them, from issue to completion, as shares of those of the same time. Bad:
-        a second band far above the first: the drive does other work in between, such as garbage collection.""",
+        a second band far above the first: the drive does other work in between, such as garbage collection. Empty: no
+        such requests, or no probe.""",
         "s",
         Query(shares(f"{BLOCK}_device_latency_seconds", f'{DRIVE}, operation="$request"'), "{{le}}"),
         repeat="request",
@@ -129,7 +135,8 @@ def latency() -> Iterator[Panel]:
     yield graph(
         "Device latency",
         """How long the drive has a request, by percentile, exact to a factor of two, and the p99 of writes in the run's
-        baseline. Bad: p99.9 rises by an order of magnitude while p50 stays: the cliff begins at the tail.""",
+        baseline. Bad: p99.9 rises by an order of magnitude while p50 stays: the cliff begins at the tail. Empty: no
+        requests, or no probe.""",
         "s",
         [
             *latencies(
@@ -148,7 +155,7 @@ def latency() -> Iterator[Panel]:
         "How many times its baseline",
         """The drive's mean write latency of the newest windows by that of the run's baseline, over a few windows (fast)
         and many (slow). Bad: it leaves 1 while the load is the same: the drive slows down before the client sees it.
-        """,
+        Empty: no baseline yet, or no run that uses the drive.""",
         "suffix:×",
         [
             Query(
@@ -162,12 +169,20 @@ def latency() -> Iterator[Panel]:
     yield graph(
         "Time of one write and one read",
         """Mean completion time with the wait in the queue, by the kernel's own counters: there without the probe too.
-        Bad: writes take a step up at the same load and size while reads follow, which is typical of garbage
-        collection.""",
+        Bad: writes take a step up at the same load and size while reads follow, which is typical of garbage collection.
+        Empty: no requests in this time, or node_exporter is down.""",
         "s",
         [
-            Query(per("node_disk_write_time_seconds_total", "node_disk_writes_completed_total", DRIVE, BY), "write"),
-            Query(per("node_disk_read_time_seconds_total", "node_disk_reads_completed_total", DRIVE, BY), "read"),
+            Query(
+                per("node_disk_write_time_seconds_total", "node_disk_writes_completed_total", DRIVE, BY),
+                "write",
+                color=WRITES,
+            ),
+            Query(
+                per("node_disk_read_time_seconds_total", "node_disk_reads_completed_total", DRIVE, BY),
+                "read",
+                color=READS,
+            ),
             Query(
                 f"max(cliffwatch_device_baseline_write_latency_seconds{{{OF_DRIVE}}})",
                 "write, baseline",
@@ -180,11 +195,16 @@ def latency() -> Iterator[Panel]:
     yield graph(
         "Size of one write and one read",
         """Mean size of a request, by the kernel's own counters: beside the completion time. Bad: writes shrink at the
-        same load, so the drive has more of them and more to clean.""",
+        same load, so the drive has more of them and more to clean. Empty: no requests in this time, or node_exporter is
+        down.""",
         "bytes",
         [
-            Query(per("node_disk_written_bytes_total", "node_disk_writes_completed_total", DRIVE, BY), "write"),
-            Query(per("node_disk_read_bytes_total", "node_disk_reads_completed_total", DRIVE, BY), "read"),
+            Query(
+                per("node_disk_written_bytes_total", "node_disk_writes_completed_total", DRIVE, BY),
+                "write",
+                color=WRITES,
+            ),
+            Query(per("node_disk_read_bytes_total", "node_disk_reads_completed_total", DRIVE, BY), "read", color=READS),
         ],
     )
 
@@ -192,16 +212,16 @@ def latency() -> Iterator[Panel]:
 def flash() -> Iterator[Panel]:
     yield graph(
         "Write amplification over time",
-        """Write amplification: NAND bytes / host bytes. Bad: it climbs from 1 as free blocks run
-        out, and does not come back.""",
+        """Write amplification: NAND bytes / host bytes. Bad: it climbs from 1 as free blocks run out, and does not come
+        back. Empty: the drive does not count media bytes, or nothing was written.""",
         "suffix:×",
         [Query(_amplification(), "write amplification")],
     )
     yield graph(
         "Free blocks over time",
-        """Share of blocks that are free to be written, of drives that report it; and share of an emulated drive's
-        flash that holds data. Bad: the first falls to a floor, where the cliff comes; the second is near 1, so
-        garbage collection is expensive.""",
+        """Share of blocks that are free to be written, of drives that report it; and share of an emulated drive's flash
+        that holds data. Bad: the first falls to a floor, where the cliff comes; the second is near 1, so garbage
+        collection is expensive. Empty: the drive does not report it.""",
         "percentunit",
         [
             Query(_gauge("free_blocks_ratio"), "clean"),
@@ -212,17 +232,18 @@ def flash() -> Iterator[Panel]:
     yield graph(
         "Host and media bytes",
         """What the host writes to the drive, and what the drive writes to NAND. Bad: the media's line leaves the
-        host's, or both fall while the client asks for the same.""",
+        host's, or both fall while the client asks for the same. Empty: the drive does not count them.""",
         "Bps",
         [
-            Query(rate(f"{DRIVE_EXPORTER}_host_written_bytes_total", DRIVE), "host"),
-            Query(rate(f"{DRIVE_EXPORTER}_media_written_bytes_total", DRIVE), "media"),
+            Query(rate(f"{DRIVE_EXPORTER}_host_written_bytes_total", DRIVE), "host", color=LAYERS["client"]),
+            Query(rate(f"{DRIVE_EXPORTER}_media_written_bytes_total", DRIVE), "media", color=LAYERS["drive"]),
         ],
     )
     yield graph(
         "What cleaning costs",
         """Bytes that garbage collection copies, that flushes program empty, and that discards make free; only emulated
-        drives report them. Bad: copies come near what the host writes; no discards where files are deleted.""",
+        drives report them. Bad: copies come near what the host writes; no discards where files are deleted. Empty: not
+        an emulated drive.""",
         "Bps",
         [
             Query(rate(f"{DRIVE_EXPORTER}_cleaning_copied_bytes_total", DRIVE), "copied"),
@@ -236,51 +257,55 @@ def flash() -> Iterator[Panel]:
 def endurance() -> Iterator[Panel]:
     yield number(
         "Host bytes of this run",
-        "What the host wrote to the drive since the run's load began, neighbours included. Bad: more than was planned.",
+        """What the host wrote to the drive since the run's load began, neighbours included. Bad: more than was planned.
+        Empty: no run, or not counted.""",
         "bytes",
         Query(_since_start("host_written_bytes_total"), "host"),
         decimals=1,
     )
     yield number(
         "Media bytes of this run",
-        """NAND bytes since the run's load began: what the run cost in endurance. Bad: a multiple of the
-        host's.""",
+        """NAND bytes since the run's load began: what the run cost in endurance. Bad: a multiple of the host's. Empty:
+        no run, or not counted.""",
         "bytes",
         Query(_since_start("media_written_bytes_total"), "media"),
         decimals=1,
     )
     yield number(
         "Endurance used by this run",
-        """Rated life used since the run's load began. Drives report whole per cent: 0 may be almost 1. Bad: more
-        than the drive can spare for a test.""",
+        """Rated life used since the run's load began. Drives report whole per cent: 0 may be almost 1. Bad: more than
+        the drive can spare for a test. Empty: no run, or not counted.""",
         "percentunit",
         Query(_since_start("percentage_used_ratio"), "used"),
         decimals=1,
     )
     yield number(
         "Counts media bytes",
-        """Whether the drive reports NAND writes. Bad: no, or a dash, for a drive that reports no
-        health: write amplification is unknown.""",
+        """Whether the drive reports NAND writes. Bad: no, or a dash, for a drive that reports no health: write
+        amplification is unknown. Empty: no health is reported.""",
         "bool_yes_no",
         Query(_gauge("media_counter_available"), "counts"),
     )
     yield number(
         "Media bytes are from",
-        "The log of the NVMe drive that they are read from. Bad: a dash, unless the drive is an emulated one.",
+        """The log of the NVMe drive that they are read from. Bad: a dash, unless the drive is an emulated one. Empty:
+        no NVMe log.""",
         "none",
         Query(f"max by (source) ({DRIVE_EXPORTER}_media_source_info{{{DRIVE}}})", "{{source}}"),
         by_name=True,
     )
     yield number(
         "Answers",
-        "Whether the NVMe drive answered when it was last asked. Bad: no; what it says of itself is old or missing.",
+        """Whether the NVMe drive answered when it was last asked. Bad: no; what it says of itself is old or missing.
+        Empty: no NVMe drive.""",
         "bool_yes_no",
         Query(f"min({DRIVE_EXPORTER}_up{{{DRIVE}}})", "answers"),
         bad_below=1,
     )
     yield graph(
         "Temperature over time",
-        "Temperature of the drive. Bad: it climbs with latency: the drive throttles, and seems to collect garbage.",
+        """Temperature of the drive. Bad: it climbs with latency: the drive throttles, and seems to collect garbage.
+        Empty: the drive does not report it.""",
         "celsius",
         [Query(_gauge("temperature_celsius"), "temperature")],
     )
@@ -298,7 +323,8 @@ def endurance() -> Iterator[Panel]:
     )
     yield graph(
         "Life and spare",
-        "Rated life used, and spare blocks left. Bad: a step within one run; life used at 100 %.",
+        """Rated life used, and spare blocks left. Bad: a step within one run; life used at 100 %. Empty: the drive does
+        not report it.""",
         "percentunit",
         [Query(_gauge("percentage_used_ratio"), "life used"), Query(_gauge("spare_ratio"), "spare left")],
     )
@@ -308,26 +334,28 @@ def emulated() -> Iterator[Panel]:
     yield graph(
         "Latency by the model",
         """The p99 that the model of the flash gave to requests. Bad: far below the device latency above: the machine,
-        not the model, is what is slow.""",
+        not the model, is what is slow. Empty: not an emulated drive.""",
         "s",
         [Query(quantile(0.99, f"{DRIVE_EXPORTER}_request_latency_seconds", DRIVE, "operation"), "{{operation}} p99")],
         logarithmic=True,
     )
     yield graph(
         "Requests under way",
-        "Requests that the emulated drive has at the moment. Bad: as many as the queue holds, for long.",
+        """Requests that the emulated drive has at the moment. Bad: as many as the queue holds, for long. Empty: not an
+        emulated drive.""",
         "short",
         [Query(_gauge("queue_depth"), "under way")],
     )
     yield graph(
         "Requests answered",
-        "By what they were. Bad: flushes for every write: the file system syncs more than the workload asks for.",
+        """By what they were. Bad: flushes for every write: the file system syncs more than the workload asks for.
+        Empty: not an emulated drive.""",
         "ops",
         [Query(rate(f"{DRIVE_EXPORTER}_requests_total", DRIVE, "operation"), "{{operation}}")],
     )
     yield graph(
         "Bytes answered",
-        "The same in bytes. Bad: writes sag while the client asks for the same.",
+        "The same in bytes. Bad: writes sag while the client asks for the same. Empty: not an emulated drive.",
         "Bps",
         [Query(rate(f"{DRIVE_EXPORTER}_request_bytes_total", DRIVE, "operation"), "{{operation}}")],
     )

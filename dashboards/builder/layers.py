@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dashboards.builder.colors import LAYERS, READS, WRITES
 from dashboards.builder.frame import (
     Document,
     Frame,
@@ -60,27 +61,36 @@ def together() -> Iterator[Panel]:
         """Client by operation, broker by address, block queue and drive by drive, on one axis. Percentiles of layers do
         not add up; what matters is which line leaves first. Bad: the client's alone (client or file system), or the
         drive's before all others (garbage collection). Brokers are there when the workload scrapes them. The histograms
-        end at 64 s for the client and at 128 s for queue and drive: a line there is at least that.""",
+        end at 64 s for the client and at 128 s for queue and drive: a line there is at least that. Empty: no operations
+        and no requests in this time.""",
         "s",
         [
-            Query(quantile(0.99, "cliffwatch_latency_seconds", RUN, "operation"), "client {{operation}}"),
+            Query(
+                quantile(0.99, "cliffwatch_latency_seconds", RUN, "operation"),
+                "client {{operation}}",
+                color=LAYERS["client"],
+                width=2,
+            ),
             Query(
                 quantile(0.99, "redpanda_kafka_request_latency_seconds", 'redpanda_request="produce"', "instance"),
                 "broker {{instance}} produce",
+                color=LAYERS["broker"],
             ),
             Query(
                 """max by (instance) (kafka_network_requestmetrics_totaltimems{request="Produce", quantile="0.99"})
                 / 1000""",
                 "broker {{instance}} Produce",
+                color=LAYERS["broker"],
             ),
             Query(
                 quantile(0.99, f"{BLOCK}_queue_seconds", REQUEST, "instance, device, operation"),
                 "queue {{device}} {{operation}}",
-                dashed=True,
+                color=LAYERS["queue"],
             ),
             Query(
                 quantile(0.99, f"{BLOCK}_device_latency_seconds", REQUEST, "instance, device, operation"),
                 "drive {{device}} {{operation}}",
+                color=LAYERS["drive"],
                 width=2,
             ),
         ],
@@ -93,20 +103,27 @@ def together() -> Iterator[Panel]:
         """An operation from when it was due and from its start, and a request below it in the block queue and in the
         drive; choose the operation, and the requests that it causes. They do not add up: an operation may wait for many
         requests, and one request may keep many waiting. Bad: the drive's rises with the operation's, the drive is the
-        cause; the operation's alone, it is above the block layer (CPU, locks, page cache, network).""",
+        cause; the operation's alone, it is above the block layer (CPU, locks, page cache, network). Empty: no
+        operations and no requests in this time.""",
         "s",
         [
-            Query(_mean(CLIENT), "operation, from when it was due", color="light-orange", width=2),
-            Query(_mean(CLIENT_SERVICE), "operation, from its start", color="orange"),
-            Query(_mean_of_request(f"{BLOCK}_queue_seconds"), "request in the block queue", color="light-blue"),
-            Query(_mean_of_request(f"{BLOCK}_device_latency_seconds"), "request in the drive", color="blue", width=2),
+            Query(_mean(CLIENT), "operation, from when it was due", color=LAYERS["client"], width=2),
+            Query(_mean(CLIENT_SERVICE), "operation, from its start", color=LAYERS["client"], dashed=True),
+            Query(_mean_of_request(f"{BLOCK}_queue_seconds"), "request in the block queue", color=LAYERS["queue"]),
+            Query(
+                _mean_of_request(f"{BLOCK}_device_latency_seconds"),
+                "request in the drive",
+                color=LAYERS["drive"],
+                width=2,
+            ),
         ],
         logarithmic=True,
     )
     yield graph(
         "Share of time with a request outstanding",
         """Of each drive, its queue included. Bad: near 100 % while operations complete at a lower rate: they wait for
-        the drive. Near 0 % while operations are slow: they wait above it.""",
+        the drive. Near 0 % while operations are slow: they wait above it. Empty: no drive is below the run, or
+        node_exporter is down.""",
         "percentunit",
         [Query(rate("node_disk_io_time_seconds_total", DRIVE, "instance, device"), "{{device}}")],
         maximum=1,
@@ -118,35 +135,39 @@ def loads() -> Iterator[Panel]:
     yield graph(
         "Operations of client and drives",
         """What the client completes, and the reads and writes that each drive completes. Bad: a drive's lines far below
-        the client's (the page cache answers), or one drive's line apart from the others'.""",
+        the client's (the page cache answers), or one drive's line apart from the others'. Empty: no windows, and no
+        drive below the run.""",
         "ops",
         [
-            Query(rate("cliffwatch_operations_total", RUN), "client", width=2),
-            Query(rate("node_disk_reads_completed_total", DRIVE, "instance, device"), "{{device}} reads"),
-            Query(rate("node_disk_writes_completed_total", DRIVE, "instance, device"), "{{device}} writes"),
+            Query(rate("cliffwatch_operations_total", RUN), "client", color=LAYERS["client"], width=2),
+            Query(rate("node_disk_reads_completed_total", DRIVE, "instance, device"), "{{device}} reads", color=READS),
+            Query(
+                rate("node_disk_writes_completed_total", DRIVE, "instance, device"), "{{device}} writes", color=WRITES
+            ),
         ],
     )
     yield graph(
         "Throughput of client and drives",
         """The same in bytes. Bad: drives that write far more than the client pay for the file system, for replication,
-        or for a neighbour.""",
+        or for a neighbour. Empty: no windows, and no drive below the run.""",
         "Bps",
         [
-            Query(rate("cliffwatch_bytes_total", RUN), "client", width=2),
-            Query(rate("node_disk_read_bytes_total", DRIVE, "instance, device"), "{{device}} reads"),
-            Query(rate("node_disk_written_bytes_total", DRIVE, "instance, device"), "{{device}} writes"),
+            Query(rate("cliffwatch_bytes_total", RUN), "client", color=LAYERS["client"], width=2),
+            Query(rate("node_disk_read_bytes_total", DRIVE, "instance, device"), "{{device}} reads", color=READS),
+            Query(rate("node_disk_written_bytes_total", DRIVE, "instance, device"), "{{device}} writes", color=WRITES),
         ],
     )
     yield graph(
         "Requests per operation",
         """Requests that the drives complete for each operation that is chosen. Bad: it changes at the same load: the
-        file system splits or merges otherwise, or a neighbour came.""",
+        file system splits or merges otherwise, or a neighbour came. Empty: no operations in this time, or no probe.""",
         "short",
         [Query(f"{_requests()} / ({_operations()} > 0)", "requests per operation")],
     )
     yield graph(
         "Errors of the drives",
-        "Requests that completed with an error, by drive. Bad: any; read the kernel's log.",
+        """Requests that completed with an error, by drive. Bad: any; read the kernel's log. Empty: no request failed
+        yet, or no probe.""",
         "ops",
         [
             Query(rate(f"{BLOCK}_errors_total", DRIVE, "instance, device, operation"), "{{device}} {{operation}}"),
@@ -159,7 +180,7 @@ def file_system() -> Iterator[Panel]:
     yield graph(
         "Page cache",
         """Bytes that are to be written and that are being written. Bad: dirty bytes climb to a ceiling: writers will be
-        made to wait, and latency is the page cache's until then.""",
+        made to wait, and latency is the page cache's until then. Empty: node_exporter is down.""",
         "bytes",
         [
             Query('sum by (instance) (node_memory_Dirty_bytes{instance=~"$instance"})', "{{instance}} dirty"),
@@ -171,7 +192,8 @@ def file_system() -> Iterator[Panel]:
     yield graph(
         "Pressure",
         """Share of the time in which some task of the host waited for I/O, or for a processor. Bad: that for a
-        processor rises with the client's latency: the load generator is measured, not the drive.""",
+        processor rises with the client's latency: the load generator is measured, not the drive. Empty: the kernel
+        reports none, or node_exporter is down.""",
         "percentunit",
         [
             Query(
@@ -190,7 +212,8 @@ def queue() -> Iterator[Panel]:
     yield graph(
         "Queue time",
         """How long a request waits in the kernel before the drive gets it, exact to a factor of two. Bad: more than the
-        device latency: the drive takes no more, or the I/O scheduler holds requests back.""",
+        device latency: the drive takes no more, or the I/O scheduler holds requests back. Empty: no requests in this
+        time, or no probe.""",
         "s",
         list(latencies(f"{BLOCK}_queue_seconds", REQUEST, "instance, device, operation", "{{device}} {{operation}}")),
         logarithmic=True,
@@ -199,7 +222,7 @@ def queue() -> Iterator[Panel]:
     yield graph(
         "Queue depth",
         """Mean requests outstanding in kernel and drive, those that the drive has at the moment of the scrape, and how
-        many the block layer queues at most. Bad: the mean stays at the limit.""",
+        many the block layer queues at most. Bad: the mean stays at the limit. Empty: no drive is below the run.""",
         "short",
         [
             Query(
@@ -214,7 +237,8 @@ def queue() -> Iterator[Panel]:
     )
     yield graph(
         "Queue in use",
-        "Mean requests outstanding as a share of what the block layer queues. Bad: above 90 %, new ones wait outside.",
+        """Mean requests outstanding as a share of what the block layer queues. Bad: above 90 %, new ones wait outside.
+        Empty: no drive is below the run, or its queue has no limit.""",
         "percentunit",
         [
             Query(
@@ -231,7 +255,8 @@ def drives() -> Iterator[Panel]:
     yield graph(
         "Device latency of each drive",
         """How long each drive has a request, exact to a factor of two, and the run's baseline of writes. Bad: p99.9
-        rises by an order of magnitude while p50 stays; one drive apart from the others.""",
+        rises by an order of magnitude while p50 stays; one drive apart from the others. Empty: no requests in this
+        time, or no probe.""",
         "s",
         [
             *latencies(
@@ -251,7 +276,7 @@ def drives() -> Iterator[Panel]:
     yield graph(
         "Request size",
         """Mean size of the requests that each drive gets, after merging. Bad: it shrinks at the same load: more
-        requests, more work for the drive's translation layer.""",
+        requests, more work for the drive's translation layer. Empty: no requests in this time, or no probe.""",
         "bytes",
         [
             Query(
@@ -269,13 +294,14 @@ def drives() -> Iterator[Panel]:
     yield graph(
         "Who writes and reads: bytes",
         """By the control group that the kernel charges them to: the five largest. Bad: a group that is not the run's: a
-        neighbour is measured too.""",
+        neighbour is measured too. Empty: no requests in this time, or no probe.""",
         "Bps",
         [Query(f"topk(5, {rate(f'{BLOCK}_cgroup_bytes_total', DRIVE, 'cgroup_id')})", "group {{cgroup_id}}")],
     )
     yield graph(
         "Who writes and reads: requests",
-        "The same in requests. Bad: a group with few bytes and many requests, such as a neighbour's log.",
+        """The same in requests. Bad: a group with few bytes and many requests, such as a neighbour's log. Empty: no
+        requests in this time, or no probe.""",
         "ops",
         [Query(f"topk(5, {rate(f'{BLOCK}_cgroup_requests_total', DRIVE, 'cgroup_id')})", "group {{cgroup_id}}")],
     )

@@ -30,8 +30,17 @@ TABLE = query_models.PromQueryFormat.TABLE
 _DESCENDING = common_models.SortOrder.DESCENDING
 
 
+#: Where the axis of values that are zero ends: Grafana's own choice is 100 of every unit, which for shares is 10000 %.
+_SMALLEST_AXIS = {"s": 0.001, "percentunit": 0.01}
+
+
 def one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def reason_of_emptiness(description: str) -> str:
+    """What a panel without data shows: the words after "Empty:", with which its description ends."""
+    return one_line(description).partition(" Empty: ")[2].removesuffix(".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,11 @@ class Query:
         """Properties of its series that override the panel's defaults."""
         found: list[tuple[str, object]] = []
         if self.unit is not None:
-            found += [("unit", self.unit), ("custom.axisPlacement", "right")]
+            found += [
+                ("unit", self.unit),
+                ("custom.axisPlacement", "right"),
+                ("custom.axisSoftMax", smallest_axis(self.unit)),
+            ]
         if self.color is not None:
             found.append(("color", {"mode": "fixed", "fixedColor": self.color}))
         if self.dashed:
@@ -78,6 +91,10 @@ class Query:
         if self.width is not None:
             found.append(("custom.lineWidth", self.width))
         return [models.DynamicConfigValue(name, value) for name, value in found]
+
+
+def smallest_axis(unit: str) -> float:
+    return _SMALLEST_AXIS.get(unit, 1)
 
 
 def reference(number: int) -> str:
@@ -116,6 +133,7 @@ def graph(
         timeseries.Panel()
         .title(title)
         .description(one_line(description))
+        .no_value(reason_of_emptiness(description))
         .datasource(DATASOURCE)
         .unit(unit)
         .span(width)
@@ -131,7 +149,7 @@ def graph(
         decades = common.ScaleDistributionConfig().type(common_models.ScaleDistribution.LOG).log(10)
         panel = panel.scale_distribution(decades)
     else:
-        panel = panel.min(0)
+        panel = panel.min(0).axis_soft_max(smallest_axis(unit))
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(common_models.StackingMode.NORMAL).group("A"))
     if maximum is not None:
@@ -167,12 +185,11 @@ def number(
     decimals: float | None = None,
     width: int = 4,
     filled: bool = False,
-    nothing: str = "–",
 ) -> stat.Panel:
     """Panel with the present value, red from `bad_from` on or below `bad_below`; `filled` colours the background.
 
     With `by_name` it shows the legend of the present series instead of a value; with `several`, both for each series.
-    Without a value it shows `nothing`. The query is instant, so that ended series are not shown as present.
+    The query is instant, so that ended series are not shown as present.
     """
     mode = common_models.BigValueTextMode.VALUE
     if by_name:
@@ -192,24 +209,24 @@ def number(
         .color_mode(common_models.BigValueColorMode.BACKGROUND if filled else common_models.BigValueColorMode.VALUE)
         .graph_mode(common_models.BigValueGraphMode.NONE)
         .text_mode(mode)
-        .no_value(nothing)
-        .mappings([_missing(nothing)])
+        .no_value(reason_of_emptiness(description))
+        .mappings([_missing(reason_of_emptiness(description))])
         .with_target(query.target(0, TIME_SERIES, instant=True))
     )
     return panel if decimals is None else panel.decimals(decimals)
 
 
 def answer(
-    title: str, description: str, query: Query, values: Mapping[int, tuple[str, str]], *, width: int, nothing: str
+    title: str, description: str, query: Query, values: Mapping[int, tuple[str, str]], *, width: int
 ) -> stat.Panel:
     """Panel with one word on a coloured background: the text and colour that `values` has for the query's value."""
-    panel = number(title, description, "none", query, width=width, filled=True, nothing=nothing)
-    return panel.mappings([_named_values(values), _missing(nothing)])
+    panel = number(title, description, "none", query, width=width, filled=True)
+    return panel.mappings([_named_values(values), _missing(reason_of_emptiness(description))])
 
 
-def _missing(nothing: str) -> models.SpecialValueMap:
-    """Mapping of a missing value to the text `nothing` in grey, whatever colour the thresholds begin with."""
-    result = models.ValueMappingResult(text=nothing, color="text")
+def _missing(text: str) -> models.SpecialValueMap:
+    """Mapping of a missing value to a text in grey, whatever colour the thresholds begin with."""
+    result = models.ValueMappingResult(text=text, color="text")
     return models.SpecialValueMap(
         models.DashboardSpecialValueMapOptions(match=models.SpecialValueMatch.NULL_AND_NAN, result=result)
     )
@@ -222,6 +239,7 @@ def heat(title: str, description: str, unit: str, query: Query, *, repeat: str) 
         heatmap.Panel()
         .title(title)
         .description(one_line(description))
+        .no_value(reason_of_emptiness(description))
         .datasource(DATASOURCE)
         .span(WHOLE)
         .height(HEIGHT)
@@ -268,6 +286,7 @@ def timeline(
         statetimeline.Panel()
         .title(title)
         .description(one_line(description))
+        .no_value(reason_of_emptiness(description))
         .datasource(DATASOURCE)
         .unit("none")
         .span(width)
@@ -349,7 +368,7 @@ def rows(
         .unit("none")
         .span(width)
         .height(height)
-        .no_value("–")
+        .no_value(reason_of_emptiness(description))
         .filterable(True)
         .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(models.DataTransformerConfig(id_val="organize", options=organize))
@@ -358,6 +377,7 @@ def rows(
         panel = panel.sort_by([common.TableSortByFieldState().display_name(sort[0]).desc(sort[1])])
     for number, query in enumerate(given):
         panel = panel.with_target(query.target(number, TABLE, instant=True))
+    panel = panel.override_by_regexp(".*", [models.DynamicConfigValue("noValue", "–")])
     for column in columns:
         if properties := column.properties():
             panel = panel.override_by_name(column.title, properties)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dashboards.builder.colors import FINDINGS, PHASES, QUANTILE_COLORS, STATE_COLORS, VERDICT_COLORS
+from dashboards.builder.colors import CLIENT_QUANTILES, FINDINGS, PHASES, STATE_COLORS, VERDICT_COLORS
 from dashboards.builder.parts import Query
 
 #: Label selectors of the run, and of the drives below it.
@@ -16,7 +16,7 @@ DRIVE_EXPORTER = "cliffwatch_drive"
 BLOCK = "ebpf_exporter_cliffwatch_block"
 #: Kinds of findings about work that was not done, whose series is `cliffwatch_undone_seconds`.
 _OF_WORK = ("shortfall", "stall")
-QUANTILES = dict(zip(QUANTILE_COLORS, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
+QUANTILES = dict(zip(CLIENT_QUANTILES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
 #: How long the stack's Prometheus keeps what it scraped.
 RETENTION = "15d"
 
@@ -52,10 +52,32 @@ def worst(gauge: str, shift: str = "") -> str:
 
 
 def shares(histogram: str, selector: str) -> str:
-    """Buckets of a histogram as shares of all that was counted in the same time, for a heat map."""
+    """Buckets of a histogram as shares of all that was counted in the same time, for a heat map: those between the
+    least and the greatest value of the time that is shown, since a heat map draws a row for every bucket."""
     buckets = f"sum by (le) (increase({histogram}_bucket{{{selector}}}[$__rate_interval]))"
     counted = f"sum(increase({histogram}_count{{{selector}}}[$__rate_interval]))"
-    return f"{buckets} / on () group_left () ({counted} > 0)"
+    return f"{buckets} / on () group_left () ({counted} > 0) and on (le) ({_filled(f'{histogram}_bucket', selector)})"
+
+
+def _filled(buckets: str, selector: str) -> str:
+    """The buckets from the first to the last that counted anything in the time that is shown.
+
+    Which is the last one, counts cannot say: all above it are equal. The upper bound of the bucket of the greatest
+    value is its quantile 1; bounds, which are labels, become numbers as quantiles of histograms of one bucket each.
+    Beyond the last bound that quantile is the last bound, and the bucket without a bound counts more than that one.
+    """
+    shown, finite, beyond = (
+        f"sum by (le) (increase({buckets}{{{selector}{more}}}[$__range] @ end()))"
+        for more in ("", ', le!="+Inf"', ', le="+Inf"')
+    )
+    bound = f'label_replace({shown} * 0 + 1, "bound", "$1", "le", "(.*)")'
+    whole = f'label_replace({bound}, "le", "+Inf", "", "")'
+    bounds = f'label_replace(histogram_quantile(1, {bound} or {whole}), "le", "$1", "bound", "(.*)")'
+    greatest = f"histogram_quantile(1, {shown})"
+    return (
+        f"{shown} > 0 and on (le) ({bounds} <= on () group_left () {greatest})"
+        f" or {beyond} > on () group_left () max({finite})"
+    )
 
 
 def at_start(series: str, start: str) -> str:
@@ -107,10 +129,12 @@ def window_latency(selector: str) -> Iterator[Query]:
     """Queries for each latency percentile of the newest windows."""
     for name, value in QUANTILES.items():
         gauge = f'cliffwatch_window_latency_seconds{{{selector}, quantile="{value}"}}'
-        yield Query(f"max({worst(gauge)})", name, color=QUANTILE_COLORS[name], width=2 if name == "p99" else None)
+        yield Query(f"max({worst(gauge)})", name, color=CLIENT_QUANTILES[name], width=2 if name == "p99" else None)
 
 
 def latencies(histogram: str, selector: str, by: str, legend: str) -> Iterator[Query]:
-    """Queries for p50, p99 and p99.9 of a histogram by the labels `by`; `legend` precedes the percentile's name."""
+    """Queries for p50, p99 and p99.9 of a histogram by the labels `by`; `legend` precedes the percentile's name. They
+    have no colour of their own, since there is a line for each value of the labels."""
     for name in ("p50", "p99", "p99.9"):
-        yield Query(quantile(QUANTILES[name], histogram, selector, by), f"{legend} {name}")
+        line = 2 if name == "p99" else None
+        yield Query(quantile(QUANTILES[name], histogram, selector, by), f"{legend} {name}", width=line)

@@ -42,47 +42,50 @@ def document() -> Document:
 def now() -> Iterator[Panel]:
     yield number(
         "Running",
-        "Runs that a worker executes at the moment. Bad: none, while some are queued.",
+        "Runs that a worker executes at the moment. Bad: none, while some are queued. Empty: the service is down.",
         "short",
         Query('sum(cliffwatch_service_runs{state=~"starting|running|stopping|reporting"})', "running"),
     )
     yield number(
         "Queued",
-        "Runs that wait for their target to be free. Bad: they wait while nothing runs.",
+        "Runs that wait for their target to be free. Bad: they wait while nothing runs. Empty: the service is down.",
         "short",
         Query('sum(cliffwatch_service_runs{state="queued"})', "queued"),
     )
     yield number(
         "Interrupted",
-        "Runs that lost their worker and are not resumed yet. Bad: any for longer than some seconds.",
+        """Runs that lost their worker and are not resumed yet. Bad: any for longer than some seconds. Empty: the
+        service is down.""",
         "short",
         Query('sum(cliffwatch_service_runs{state="interrupted"})', "interrupted"),
         bad_from=1,
     )
     yield number(
         "Findings that last",
-        "Kinds of findings in live runs that are not over, by operation. Bad: any.",
+        "Kinds of findings in live runs that are not over, by operation. Bad: any. Empty: no live run.",
         "short",
         Query("sum(max by (run_id, kind, operation) (cliffwatch_finding_active))", "findings"),
         bad_from=1,
     )
     yield number(
         "Alerts firing",
-        "Alerts that are more than information. Bad: any; the table below has them.",
+        "Alerts that are more than information. Bad: any; the table below has them. Empty: Prometheus is down.",
         "short",
         Query('count(ALERTS{alertstate="firing", severity!="info"}) or vector(0)', "alerts"),
         bad_from=1,
     )
     yield number(
         "Missed or failed schedules",
-        "Fire times of the present schedules that queued no run, since records began. Bad: it grows.",
+        """Fire times of the present schedules that queued no run, since records began. Bad: it grows. Empty: no
+        schedule.""",
         "short",
         Query('sum(cliffwatch_service_schedule_firings{outcome=~"missed|failed"})', "missed"),
         bad_from=1,
     )
     yield rows(
         "Alerts that fire",
-        "All that are more than information, with the run or the watcher that they are about. Bad: any.",
+        """All that are more than information, with the run or the watcher that they are about. Bad: any. Empty: no
+        alert fires.""",
         [
             Query(
                 """max by (alertname, severity, layer, run_id, device, job)
@@ -104,7 +107,8 @@ def now() -> Iterator[Panel]:
     yield rows(
         "Live runs",
         """Runs that have a worker. The last columns: latency of the newest windows by the run's own baseline, and kinds
-        of findings that last. Bad: far more than 1, and any finding. The run's name leads to its dashboard.""",
+        of findings that last. Bad: far more than 1, and any finding. The run's name leads to its dashboard. Empty: no
+        run is live.""",
         [
             Query("max by (run_id, workload, engine, target) (cliffwatch_run_info)", "run"),
             Query("max by (run_id, phase) (cliffwatch_run_phase) == 1", "phase"),
@@ -134,7 +138,7 @@ def over_time() -> Iterator[Panel]:
     yield timeline(
         "What ran when",
         """Each run's phases. Bad: a hole in a bar, in which no worker executed that run; bars that overlap on one
-        machine, since runs on different drives still share its processors.""",
+        machine, since runs on different drives still share its processors. Empty: no run in this time.""",
         [Query(phase_number(""), "{{run_id}}")],
         IN_PHASE,
         height=8,
@@ -144,7 +148,7 @@ def over_time() -> Iterator[Panel]:
     yield graph(
         "p99 of each run",
         """Exact p99 of each run's operations from when they were due, the worst operation and the worst window of each
-        point. Bad: a line that leaves its level.""",
+        point. Bad: a line that leaves its level. Empty: no run in this time.""",
         "s",
         [
             Query(
@@ -158,7 +162,7 @@ def over_time() -> Iterator[Panel]:
     )
     yield graph(
         "Throughput of each run",
-        "Bytes that each run's client moves. Bad: it sags without a change of phase.",
+        "Bytes that each run's client moves. Bad: it sags without a change of phase. Empty: no run in this time.",
         "Bps",
         [Query(rate("cliffwatch_bytes_total", "", "run_id"), "{{run_id}}")],
         links=[TO_RUN_OF_LINE],
@@ -169,8 +173,7 @@ def past_and_future() -> Iterator[Panel]:
     yield rows(
         "Newest runs and their verdicts",
         """The 100 newest runs that the service knows, also those that Prometheus has forgotten. Bad: degraded (the
-        drive or the broker got worse), invalid (the measurement cannot be trusted), failed.
-        """,
+        drive or the broker got worse), invalid (the measurement cannot be trusted), failed. Empty: no run yet.""",
         [
             Query(
                 "max by (run_id, workload, engine, target, state, verdict) (cliffwatch_service_run_info)",
@@ -202,7 +205,8 @@ def past_and_future() -> Iterator[Panel]:
     )
     yield rows(
         "Next runs by schedule",
-        "When each schedule fires next. Bad: one that should fire is not here: it is disabled, or has no time left.",
+        """When each schedule fires next. Bad: one that should fire is not here: it is disabled, or has no time left.
+        Empty: no schedule will fire.""",
         [Query("1000 * max by (schedule) (cliffwatch_service_schedule_next_timestamp_seconds)", "next")],
         [Column("schedule", "Schedule"), Column(0, "Next", unit="dateTimeAsIso", width=200)],
         sort=("Next", False),
@@ -211,7 +215,7 @@ def past_and_future() -> Iterator[Panel]:
     yield graph(
         "Schedules and what came of them",
         """Schedules that may fire and that may not, and fire times by outcome. Bad: missed (the service was down) or
-        failed (the run was refused) grows.""",
+        failed (the run was refused) grows. Empty: the service is down.""",
         "short",
         [
             Query("sum by (enabled) (cliffwatch_service_schedules)", "schedules, enabled: {{enabled}}"),
@@ -221,7 +225,7 @@ def past_and_future() -> Iterator[Panel]:
     )
     yield graph(
         "Runs by state",
-        "Runs in the service's index. Bad: interrupted stays; queued only grows.",
+        "Runs in the service's index. Bad: interrupted stays; queued only grows. Empty: no run yet.",
         "short",
         [Query("sum by (state) (cliffwatch_service_runs) > 0", "{{state}}")],
         width=8,

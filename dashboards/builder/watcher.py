@@ -48,7 +48,8 @@ def scrapes() -> Iterator[Panel]:
     yield timeline(
         "Watchers",
         """Which targets Prometheus could scrape, the worst of each job; of workers, which come and go with their runs,
-        the best. Bad: red or a hole: what they measure is missing on the other dashboards, not zero.""",
+        the best. Bad: red or a hole: what they measure is missing on the other dashboards, not zero. Empty: nothing was
+        scraped in this time.""",
         [
             Query(
                 """min by (job) (up{job!="cliffwatch-worker"})
@@ -62,14 +63,15 @@ def scrapes() -> Iterator[Panel]:
     yield graph(
         "Scrape duration",
         """How long the slowest target of each job takes to answer. Bad: 0.5 s or more; at an interval of 1 s scrapes
-        will begin to fail.""",
+        will begin to fail. Empty: nothing was scraped in this time.""",
         "s",
         [Query("max by (job) (scrape_duration_seconds)", "{{job}}")],
         bad_from=0.5,
     )
     yield graph(
         "Samples of a scrape",
-        "What the targets of each job answer with together. Bad: it grows all the time: some label is without bounds.",
+        """What the targets of each job answer with together. Bad: it grows all the time: some label is without bounds.
+        Empty: nothing was scraped in this time.""",
         "short",
         [Query("sum by (job) (scrape_samples_scraped)", "{{job}}")],
     )
@@ -79,7 +81,8 @@ def cost() -> Iterator[Panel]:
     yield graph(
         "Monitoring overhead: processors",
         """Processors that each job's processes keep busy; `cliffwatch-worker` is the workers without their engines.
-        Bad: together more than a few hundredths: monitoring changes what it measures.""",
+        Bad: together more than a few hundredths: monitoring changes what it measures. Empty: nothing was scraped in
+        this time.""",
         "short",
         [
             Query(rate("process_cpu_seconds_total", 'job!="workload"', "job"), "{{job}}"),
@@ -89,19 +92,21 @@ def cost() -> Iterator[Panel]:
     )
     yield graph(
         "Monitoring overhead: memory",
-        "Resident memory of each job's processes. Bad: it grows from hour to hour: a leak would end a long run.",
+        """Resident memory of each job's processes. Bad: it grows from hour to hour: a leak would end a long run. Empty:
+        nothing was scraped in this time.""",
         "bytes",
         [Query('sum by (job) (process_resident_memory_bytes{job!="workload"})', "{{job}}")],
     )
     yield graph(
         "Open files",
-        "Of each job's processes. Bad: it grows from hour to hour.",
+        "Of each job's processes. Bad: it grows from hour to hour. Empty: nothing was scraped in this time.",
         "short",
         [Query('sum by (job) (process_open_fds{job!="workload"})', "{{job}}")],
     )
     yield graph(
         "Processes started to ask drives",
-        "Calls of nvme-cli. Bad: more than a few every 10 s and drive: each wakes the drive's controller.",
+        """Calls of nvme-cli. Bad: more than a few every 10 s and drive: each wakes the drive's controller. Empty: the
+        drive exporter is down.""",
         "ops",
         [Query(f"sum(rate({DRIVE}_exporter_commands_total[$__rate_interval]))", "nvme-cli")],
     )
@@ -111,7 +116,7 @@ def runs() -> Iterator[Panel]:
     yield graph(
         "Windows written",
         """Windows put on disk by the workers, in windows that should be written in that time: 1 is all of them. Bad:
-        less for longer than a restart takes.""",
+        less for longer than a restart takes. Empty: no run in this time.""",
         "percentunit",
         [
             Query(
@@ -124,7 +129,7 @@ def runs() -> Iterator[Panel]:
     )
     yield graph(
         "Age of each run's newest window",
-        "In windows of that run. Bad: 3 or more while it is under load.",
+        "In windows of that run. Bad: 3 or more while it is under load. Empty: no run in this time.",
         "suffix: windows",
         [
             Query(
@@ -138,7 +143,8 @@ def runs() -> Iterator[Panel]:
     )
     yield timeline(
         "Detection",
-        "Whether each run's windows are searched for findings. Bad: red: that run's silence means nothing.",
+        """Whether each run's windows are searched for findings. Bad: red: that run's silence means nothing. Empty: no
+        run in this time.""",
         [Query("min by (run_id) (cliffwatch_detection_running)", "{{run_id}}")],
         UP_OR_DOWN,
         links=[TO_RUN],
@@ -148,7 +154,8 @@ def runs() -> Iterator[Panel]:
 def service() -> Iterator[Panel]:
     yield number(
         "Version",
-        "The service's version. Bad: a dash: the service cannot be scraped; two: an old one still answers.",
+        """The service's version. Bad: a dash: the service cannot be scraped; two: an old one still answers. Empty: the
+        service is down.""",
         "none",
         Query(f"max by (version) ({SERVICE}_build_info)", "{{version}}"),
         by_name=True,
@@ -156,7 +163,8 @@ def service() -> Iterator[Panel]:
     )
     yield number(
         "Address",
-        "Where people reach the service's pages; links lead there. Bad: not where you reach them: set its public URL.",
+        """Where people reach the service's pages; links lead there. Bad: not where you reach them: set its public URL.
+        Empty: the service is down.""",
         "none",
         Query(f"max by (url) ({SERVICE}_address_info)", "{{url}}"),
         by_name=True,
@@ -164,7 +172,8 @@ def service() -> Iterator[Panel]:
     )
     yield number(
         "Scheduler",
-        "Whether the scheduler runs and holds its lock. Bad: no; nothing is queued by schedule.",
+        """Whether the scheduler runs and holds its lock. Bad: no; nothing is queued by schedule. Empty: the service is
+        down.""",
         "bool_yes_no",
         Query(f"min({SERVICE}_scheduler_running)", "runs"),
         bad_below=1,
@@ -173,7 +182,7 @@ def service() -> Iterator[Panel]:
     yield number(
         "Watchdog heard",
         """Time since the alert that always fires last reached the service; it comes every minute. Bad: more than 5
-        minutes: silence means a broken chain of alerts. A dash: it never came.""",
+        minutes: silence means a broken chain of alerts. Empty: it never came.""",
         "s",
         Query(f"time() - max({SERVICE}_watchdog_timestamp_seconds)", "heard"),
         bad_from=300,
@@ -181,7 +190,8 @@ def service() -> Iterator[Panel]:
     )
     yield number(
         "Alerts left out",
-        "Alerts that were not recorded, since their run has 2,000 already. Bad: any: a rule fires again and again.",
+        """Alerts that were not recorded, since their run has 2,000 already. Bad: any: a rule fires again and again.
+        Empty: the service is down.""",
         "short",
         Query(f'sum({SERVICE}_alerts_total{{outcome="left_out"}})', "left out"),
         bad_from=1,
@@ -190,14 +200,16 @@ def service() -> Iterator[Panel]:
     )
     yield number(
         "Index lag",
-        "Bytes of unfinished runs' events that the index has not read. Bad: it stays above 0: the index is behind.",
+        """Bytes of unfinished runs' events that the index has not read. Bad: it stays above 0: the index is behind.
+        Empty: the service is down.""",
         "bytes",
         Query(f"max({SERVICE}_journal_index_lag_bytes)", "lag"),
         width=3,
     )
     yield number(
         "Requests failed",
-        "Requests that the service answered with 5xx since it started. Bad: any; its log says why.",
+        """Requests that the service answered with 5xx since it started. Bad: any; its log says why. Empty: the service
+        is down.""",
         "short",
         Query(f'sum({SERVICE}_http_requests_total{{status="5xx"}})', "failed"),
         bad_from=1,
@@ -206,13 +218,14 @@ def service() -> Iterator[Panel]:
     )
     yield timeline(
         "Watchers as the service sees them",
-        "Whether each watcher of the stack answers the service. Bad: red; a run's journal says from when to when.",
+        """Whether each watcher of the stack answers the service. Bad: red; a run's journal says from when to when.
+        Empty: the service is down.""",
         [Query(f"min by (watcher) ({SERVICE}_watcher_up)", "{{watcher}}")],
         UP_OR_DOWN,
     )
     yield graph(
         "Requests answered by the service",
-        "By class of status. Bad: 5xx; 4xx of a client that should know better.",
+        "By class of status. Bad: 5xx; 4xx of a client that should know better. Empty: the service is down.",
         "reqps",
         [Query(rate(f"{SERVICE}_http_requests_total", "", "status"), "{{status}}")],
         width=THIRD,
@@ -220,7 +233,8 @@ def service() -> Iterator[Panel]:
     )
     yield graph(
         "Request duration, p99",
-        "By method and route, exact to a factor of three. Bad: more than 1 s, but for the live stream, which lasts.",
+        """By method and route, exact to a factor of three. Bad: more than 1 s, but for the live stream, which lasts.
+        Empty: the service is down.""",
         "s",
         [
             Query(
@@ -233,7 +247,8 @@ def service() -> Iterator[Panel]:
     )
     yield graph(
         "Alerts received",
-        """By what became of them: into a journal, known already, kept back, or about no run. Bad: kept grows.""",
+        """By what became of them: into a journal, known already, kept back, or about no run. Bad: kept grows. Empty:
+        the service is down.""",
         "short",
         [Query(f"sum by (outcome) ({SERVICE}_alerts_total)", "{{outcome}}")],
         width=THIRD,
@@ -244,7 +259,8 @@ def exporters() -> Iterator[Panel]:
     yield graph(
         "What the probe missed",
         """Requests whose completion the kernel did not report, and requests to more drives than are kept apart, as
-        shares of all. Bad: one in a hundred or more: latencies are of fewer requests than there were.""",
+        shares of all. Bad: one in a hundred or more: latencies are of fewer requests than there were. Empty: no
+        requests in this time, or no probe.""",
         "percentunit",
         [
             Query(
@@ -258,7 +274,8 @@ def exporters() -> Iterator[Panel]:
     )
     yield graph(
         "Questions to NVMe drives",
-        "How often each drive is asked, and how often it does not answer. Bad: any without an answer.",
+        """How often each drive is asked, and how often it does not answer. Bad: any without an answer. Empty: no NVMe
+        drive.""",
         "ops",
         [
             Query(rate(f"{DRIVE}_polls_total", "", "device"), "{{device}} asked"),
@@ -268,7 +285,8 @@ def exporters() -> Iterator[Panel]:
     )
     yield graph(
         "How long NVMe drives take to answer",
-        "The last questions to each drive, and the age of its last answer. Bad: seconds; an age above 20 s.",
+        """The last questions to each drive, and the age of its last answer. Bad: seconds; an age above 20 s. Empty: no
+        NVMe drive.""",
         "s",
         [
             Query(f"max by (device) ({DRIVE}_poll_duration_seconds)", "{{device}} took"),
@@ -282,7 +300,8 @@ def exporters() -> Iterator[Panel]:
 def stores() -> Iterator[Panel]:
     yield graph(
         "Series and samples",
-        "Series in Prometheus' head, and samples that it takes a second. Bad: series climb without new runs.",
+        """Series in Prometheus' head, and samples that it takes a second. Bad: series climb without new runs. Empty:
+        Prometheus does not scrape itself.""",
         "short",
         [
             Query("max by (instance) (prometheus_tsdb_head_series)", "series"),
@@ -293,14 +312,16 @@ def stores() -> Iterator[Panel]:
     )
     yield graph(
         "Size on disk",
-        "Of what Prometheus keeps, without the last two hours. Bad: near the size that it is limited to.",
+        """Of what Prometheus keeps, without the last two hours. Bad: near the size that it is limited to. Empty:
+        Prometheus does not scrape itself.""",
         "bytes",
         [Query("max by (instance) (prometheus_tsdb_storage_blocks_bytes)", "blocks")],
         width=THIRD,
     )
     yield graph(
         "Evaluation of rules",
-        "How long each group takes, as a share of its interval. Bad: above 1, alerts come late or not at all.",
+        """How long each group takes, as a share of its interval. Bad: above 1, alerts come late or not at all. Empty:
+        Prometheus does not scrape itself.""",
         "percentunit",
         [
             Query(
@@ -315,7 +336,7 @@ def stores() -> Iterator[Panel]:
     yield graph(
         "What went wrong",
         """Rules that could not be evaluated, and notifications that did not reach Alertmanager or went no further from
-        there. Bad: any: alerts are missing.""",
+        there. Bad: any: alerts are missing. Empty: Prometheus does not scrape itself.""",
         "ops",
         [
             Query(rate("prometheus_rule_evaluation_failures_total", ""), "evaluations failed"),
@@ -327,7 +348,8 @@ def stores() -> Iterator[Panel]:
     )
     yield timeline(
         "Configurations",
-        "Whether the last reload was taken. Bad: red; the configuration before it is still in force.",
+        """Whether the last reload was taken. Bad: red; the configuration before it is still in force. Empty: Prometheus
+        does not scrape itself.""",
         [
             Query("min(prometheus_config_last_reload_successful)", "Prometheus"),
             Query("min(alertmanager_config_last_reload_successful)", "Alertmanager"),

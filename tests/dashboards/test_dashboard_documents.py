@@ -68,7 +68,10 @@ def test_every_panel_says_what_it_means_in_which_unit(path: Path) -> None:
         title = panel["title"]
         meaning, _, bad = panel["description"].partition("Bad: ")
         assert len(meaning) > 15, title
+        bad, _, empty = bad.partition(" Empty: ")
         assert len(bad) > 2, f"{title} does not say what bad looks like"
+        assert len(empty) > 3, f"{title} does not say why it would be empty"
+        assert panel["fieldConfig"]["defaults"]["noValue"] == empty.removesuffix("."), title
         assert "\n" not in panel["description"], title
         assert unit(panel), title
         assert panel["type"] in PANEL_TYPES, title
@@ -180,6 +183,8 @@ def test_grafana_is_given_nothing_that_it_does_not_know(path: Path) -> None:
         if panel["type"] == "heatmap":
             # Grafana 9's name for it.
             assert panel["options"]["tooltip"].pop("show") is True
+            # What the SDK reads of a heat map without fields of its own.
+            panel["fieldConfig"]["defaults"].setdefault("custom", {})
     for part in ("panels", "templating", "links", "time", "uid", "title", "timezone", "refresh", "editable"):
         assert again.get(part) == document.get(part), part
 
@@ -202,6 +207,20 @@ def test_latencies_are_drawn_on_a_logarithmic_axis(path: Path) -> None:
             stacked = panel["fieldConfig"]["defaults"]["custom"].get("stacking", {}).get("mode") == "normal"
             scale = panel["fieldConfig"]["defaults"]["custom"].get("scaleDistribution", {}).get("type")
             assert stacked or scale == "log", panel["title"]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_axes_of_zeros_are_short(path: Path) -> None:
+    """Grafana's axis of zeros ends at 100 of every unit, which for shares is 10000 %."""
+    for panel in panels(load(path)):
+        if panel["type"] == "timeseries":
+            custom = panel["fieldConfig"]["defaults"]["custom"]
+            assert ("axisSoftMax" in custom) != ("scaleDistribution" in custom), panel["title"]
+            for override in panel["fieldConfig"].get("overrides", []):
+                chosen = {each["id"]: each["value"] for each in override["properties"]}
+                assert ("unit" in chosen) == ("custom.axisSoftMax" in chosen), panel["title"]
+                if chosen.get("unit") == "percentunit":
+                    assert chosen["custom.axisSoftMax"] == 0.01, panel["title"]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

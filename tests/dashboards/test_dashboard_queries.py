@@ -21,8 +21,8 @@ from tests.dashboards.watched import (
     watched_runs,
 )
 
-#: Four scrapes, as Grafana chooses it for short spans.
-INTERVALS = {"__rate_interval": "4s", "__interval": "1s"}
+#: Four scrapes, as Grafana chooses it for short spans, and more than the runs take.
+INTERVALS = {"__rate_interval": "4s", "__interval": "1s", "__range": "5m"}
 ALL_QUERIES = [(path, query) for path in PATHS for query in queries(load(path))]
 COMPARE = DIRECTORY / "compare.json"
 
