@@ -101,7 +101,7 @@ def test_runs_are_listed_by_all_of_their_labels(api: Api) -> None:
         ("both", {"release": "26.1", "drive": "A"}),
         ("first", {"release": "26.1"}),
         # Neither another case, nor a value that holds what a label looks like, nor a longer one.
-        ("other", {"release": "26.10", "drive": "a", "said": '"drive":"A"', "x-release": "26.1"}),
+        ("other", {"release": "26.10", "drive": "a", "said": '"drive":"A"', "x-release": "26.1", "note": '"gone":'}),
     ):
         over(api, run_id)
         annotate(api, run_id, labels=labels)
@@ -109,7 +109,10 @@ def test_runs_are_listed_by_all_of_their_labels(api: Api) -> None:
     assert listed(api, label=["release=26.1", "drive=A"]) == ["both"]
     assert listed(api, label="drive=A") == ["both"]
     assert listed(api, label="release=26.1", verdict="failed") == []
-    for wrong in ("release", "Release=1", f"release={'x' * 101}"):
+    assert sorted(listed(api, label="drive")) == ["both", "other"]
+    assert listed(api, label=["drive", "said"]) == ["other"]
+    assert listed(api, label="gone") == listed(api, label="elease") == []
+    for wrong in ("=26.1", "release=", "Release=1", f"release={'x' * 101}"):
         answer = api.get("/runs", params={"label": ["drive=A", wrong]})
         (fault,) = answer.json()["errors"]
         assert (answer.status_code, fault["field"]) == (422, "label")

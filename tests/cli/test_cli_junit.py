@@ -2,24 +2,15 @@
 
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
+from tests.cli.junit_cases import cases_of, parsed
 from tests.cli.machine import Machine
 
 from cliffwatch.cli.junit import junit_of
 
 LIMITS = "limits: [p99 <= 1s over any 10m, p99 <= 3ms over any 10m, write amplification <= 2, no cliff]"
 RUN: dict[str, Any] = {"id": "r", "created_at": "2026-11-27T10:00:00.5+00:00", "elapsed_seconds": 61.5}
-
-
-def parsed(document: bytes) -> ET.Element:
-    return ET.fromstring(document)  # noqa: S314  # this program's own
-
-
-def cases_of(suite: ET.Element) -> dict[str, str]:
-    """Result of each test case: the tag of what it has in it, or `passed`."""
-    return {case.attrib["name"]: next((found.tag for found in case), "passed") for case in suite.iterfind("testcase")}
 
 
 def test_a_run_that_is_waited_for_leaves_its_verdict_and_each_limit(idle: Machine, tmp_path: Path) -> None:
@@ -79,7 +70,7 @@ def test_a_file_that_cannot_be_written_starts_no_run(idle: Machine, tmp_path: Pa
 )
 def test_what_the_target_did_is_a_failure_and_what_says_nothing_of_it_an_error(verdict: str, result: str) -> None:
     run = RUN | {"verdict": verdict, "reasons": ["first", "second"]}
-    suite = parsed(junit_of(run, [], "w@1", "synthetic:x"))
+    suite = parsed(junit_of(run, [], None, "w@1", "synthetic:x"))
     assert cases_of(suite) == {"verdict": result}
     assert suite.attrib["timestamp"] == "2026-11-27T10:00:00"
     if result != "passed":
@@ -89,6 +80,6 @@ def test_what_the_target_did_is_a_failure_and_what_says_nothing_of_it_an_error(v
 
 def test_what_xml_cannot_hold_is_replaced() -> None:
     run = RUN | {"verdict": "failed", "reasons": ["a \x1b[31m & <b> \ud800 ü \U0001f4a5"]}
-    suite = parsed(junit_of(run, [], "w", "synthetic:\x00"))
+    suite = parsed(junit_of(run, [], None, "w", "synthetic:\x00"))
     (found,) = suite.iterfind("testcase/error")
     assert found.attrib["message"] == "a \N{REPLACEMENT CHARACTER}[31m & <b> \N{REPLACEMENT CHARACTER} ü \U0001f4a5"

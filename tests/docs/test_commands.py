@@ -59,6 +59,7 @@ INSTEAD = (
     (r"capacity=3\.84TB --set rate=0\.3GB --set duration=24h", "capacity=6.4GB --set rate=0.1GB --set duration=5min"),
 )
 OBSERVED = "cliffwatch run start observe-redpanda --target observed:orders"
+WAITED = "cliffwatch run start mine.yaml --target directory:/mnt/test --wait"
 OBSERVED_DRIVES = f"""{OBSERVED} --drives 'prometheus:instance=~"broker-.*",device=~"nvme.*"'"""
 PGBENCH = "cliffwatch run start pgbench-tpcb --target postgres://soak@127.0.0.1:5432/soak@/var/lib/postgresql/15/main"
 REMOTE = (
@@ -72,6 +73,8 @@ REFUSED = {
     # There is no such server here; tests/engines/pgbench has one.
     **dict.fromkeys((PGBENCH, f"{PGBENCH} --dry-run"), (2, "Connection refused")),
     OBSERVED_DRIVES: (3, "cannot be looked up: Prometheus at"),
+    # No runs have that label here; tests/cli has such runs.
+    f"{WAITED} --not-worse-than label:release --junit soak.xml": (2, "runs of the same load have the label release"),
     "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092": (2, "does not answer: Connection refused"),
     # That file is for a directory here; tests/telemetry has drives of other hosts.
     **dict.fromkeys((REMOTE, f"{REMOTE} --dry-run"), (2, "fio loads device, directory, not broker")),

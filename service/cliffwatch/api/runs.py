@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from cliffwatch.app.comparison import ComparableRuns, Comparison, comparable_runs, comparison_of
 from cliffwatch.app.differences import Differences, differences_of
 from cliffwatch.app.marks import mark_run
 from cliffwatch.app.repeat import request_of
@@ -17,7 +18,7 @@ from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.run_resource import Run, RunSummary, run_resource, run_summary
 from cliffwatch.http.run_rows import RunFilter, listed_rows
-from cliffwatch.model.annotations import AnnotationsChange, LabelText, parse_label
+from cliffwatch.model.annotations import AnnotationsChange, LabelChoice, parse_choice
 from cliffwatch.model.document import Strict
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
@@ -30,6 +31,7 @@ _REFUSALS = (
     Code.TARGET_MISSING,
     Code.COMPONENT_MISSING,
 )
+_CHOICE = "`name=value`, or `name` for any value of it"
 
 
 class StopRequest(Strict):
@@ -48,6 +50,18 @@ def plan_run(
     """Say exactly what a run would write where, and what stands in its way. Writes nothing."""
     plan = services.runs.plan(request, run_id)
     return plan_body(request, plan)
+
+
+@router.post("/runs/comparable", responses=responses(*_REFUSALS))
+def show_comparable_runs(
+    request: RunRequest,
+    services: Context,
+    caller: Reader,
+    label: Annotated[LabelChoice, Query(description=_CHOICE)],
+) -> ComparableRuns:
+    """Runs with a label that a run of this request would be compared with. Starts nothing."""
+    workload, _, _ = services.runs.resolve(request)
+    return comparable_runs(services.database, label, workload, len(request.targets))
 
 
 @router.post("/runs", status_code=201, responses=responses(*_REFUSALS, Code.TARGET_UNSAFE, Code.SPACE_INSUFFICIENT))
@@ -80,12 +94,12 @@ def list_runs(
     state: RunState | None = None,
     workload: Annotated[str | None, Query(pattern=NAME_PATTERN, description="name of a workload")] = None,
     verdict: VerdictName | None = None,
-    label: Annotated[tuple[LabelText, ...], Query(description="`name=value`; of several, runs that have all")] = (),
+    label: Annotated[tuple[LabelChoice, ...], Query(description=f"{_CHOICE}; of several, runs that have all")] = (),
     limit: Limit = 50,
     page: PageToken = None,
 ) -> Page[RunSummary]:
     """Runs, newest first."""
-    rows = listed_rows(services, RunFilter(state, workload, verdict, dict(map(parse_label, label))), limit, page)
+    rows = listed_rows(services, RunFilter(state, workload, verdict, dict(map(parse_choice, label))), limit, page)
     now = services.clock.wall()
     return Page(items=[run_summary(row, now) for row in rows.items if has_known_words(row)], next_page=rows.next_page)
 
@@ -113,6 +127,18 @@ def show_differences(
     """Differences between two runs: all of their results, and the values of workload, targets and environment that are
     not the same. `second` is the value of the other run; null is a value that a run does not have."""
     return differences_of(find_run(services, run_id), find_run(services, other))
+
+
+@router.get("/runs/{run_id}/comparison", responses=responses(Code.NOT_FOUND, Code.WRONG_STATE, Code.JOURNAL_UNREADABLE))
+def show_comparison(
+    run_id: RunId,
+    services: Context,
+    caller: Reader,
+    label: Annotated[LabelChoice, Query(description=_CHOICE)],
+) -> Comparison:
+    """A finished run beside earlier runs of the same load that have a label: each figure by theirs, with a 95 %
+    interval, and whether it is worse."""
+    return comparison_of(services.database, find_run(services, run_id), label)
 
 
 @router.patch("/runs/{run_id}", responses=responses(Code.NOT_FOUND, Code.JOURNAL_UNREADABLE))

@@ -86,7 +86,7 @@ def _side_of(row: RunRow) -> _Side:
     except Problem as problem:
         faults.append(f"run {row.id}: {problem.detail}")
     kept = {name: value for name, value in facts.items() if name not in _LEFT_OUT}
-    return _Side(_result_of(row), dict(_values(workload)), dict(_values(targets)), dict(_values(kept)), faults)
+    return _Side(_result_of(row), dict(flattened(workload)), dict(flattened(targets)), dict(flattened(kept)), faults)
 
 
 def _result_of(row: RunRow) -> dict[str, str]:
@@ -110,14 +110,14 @@ def _result_of(row: RunRow) -> dict[str, str]:
     }
 
 
-def _values(document: Any, place: str = "") -> Iterator[tuple[str, str]]:
+def flattened(document: Any, place: str = "") -> Iterator[tuple[str, str]]:
     """Dotted path and text of each value in a nested document. A list without mappings or lists counts as one value."""
     if isinstance(document, Mapping):
         for name, value in document.items():
-            yield from _values(value, f"{place}.{name}" if place else str(name))
+            yield from flattened(value, f"{place}.{name}" if place else str(name))
     elif isinstance(document, list) and any(isinstance(value, Mapping | list) for value in document):
         for number, value in enumerate(document):
-            yield from _values(value, f"{place}.{number}")
+            yield from flattened(value, f"{place}.{number}")
     elif document is not None:
         yield place, document if isinstance(document, str) else json.dumps(document, ensure_ascii=False)
 

@@ -10,6 +10,14 @@ import typer
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.client import ApiClient, path_of
+from cliffwatch.cli.comparison import (
+    FLAG,
+    comparison_lines,
+    comparison_with,
+    is_not_worse,
+    label_of,
+    require_comparable,
+)
 from cliffwatch.cli.junit import require_writable, write_junit
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import Output, print_json, put, say, show
@@ -35,26 +43,38 @@ ConfirmOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a command does after it started a run: watch it or wait for it, and write the result to the JUnit file."""
+    """What a command does after it started a run: watch it or wait for it, compare it with earlier runs, and write the
+    result to the JUnit file."""
 
     how: Output
     watch: bool
     wait: bool
     junit: Path | None
     give_up_after: str
+    not_worse_than: str | None
+
+    @property
+    def label(self) -> str | None:
+        """Label of the runs to compare with. Raises Problem(bad_request)."""
+        return None if self.not_worse_than is None else label_of(self.not_worse_than)
 
     def check(self) -> None:
-        """Check that a JUnit file comes with --watch or --wait and can be written. Raises Problem(bad_request)."""
-        if self.junit is None:
-            return
-        if not (self.watch or self.wait):
-            raise Problem(Code.BAD_REQUEST, "--junit: there is no result before the run is over; give --wait too")
-        require_writable(self.junit)
+        """Check that what needs a result comes with --watch or --wait, and that the JUnit file can be written.
+
+        Raises Problem(bad_request).
+        """
+        needing = [flag for flag, given in (("--junit", self.junit), (FLAG, self.label)) if given is not None]
+        if needing and not (self.watch or self.wait):
+            raise Problem(Code.BAD_REQUEST, f"{needing[0]}: there is no result before the run is over; give --wait too")
+        if self.junit is not None:
+            require_writable(self.junit)
 
 
 def begin(api: ApiClient, order: dict[str, Any], run_id: str | None, ending: Ending, *, dry_run: bool) -> None:
     """Start a run, or print its plan. Ask at the terminal to confirm a drive's erasure, unless it is confirmed."""
     ending.check()
+    if ending.label is not None:
+        require_comparable(api, order, ending.label)
     if dry_run:
         _dry_run(api, order, run_id, ending.how)
         return
@@ -76,7 +96,8 @@ def begin(api: ApiClient, order: dict[str, Any], run_id: str | None, ending: End
 
 
 def follow(api: ApiClient, run_id: str, ending: Ending) -> None:
-    """Follow a run to its end, write its result as JUnit XML if requested, and exit with the verdict's status."""
+    """Follow a run to its end, compare it with earlier runs and write its result as JUnit XML if requested, and exit
+    with the status of its verdict and of that comparison."""
     clock = SystemClock()
     patience_seconds = seconds_of("--give-up-after", ending.give_up_after)
     run: dict[str, Any] = {}
@@ -94,13 +115,14 @@ def follow(api: ApiClient, run_id: str, ending: Ending) -> None:
     except KeyboardInterrupt:
         interrupted(run_id)
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    compared = None if ending.label is None else comparison_with(api, run_id, ending.label)
     if ending.how is Output.JSON:
-        print_json(run)
+        print_json(run if compared is None else run | {"comparison": compared})
     else:
-        put(*verdict_lines(run))
+        put(*verdict_lines(run), *([] if compared is None else comparison_lines(compared)))
     if ending.junit is not None:
-        write_junit(api, run, workload_name(run), target_name(run), ending.junit)
-    raise typer.Exit(exit_status(run))
+        write_junit(api, run, compared, workload_name(run), target_name(run), ending.junit)
+    raise typer.Exit(exit_status(run) if compared is None or is_not_worse(compared) else EXIT_BAD_VERDICT)
 
 
 def workload_name(run: Any) -> str:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import typer
 
+from cliffwatch.analysis.comparison import Outcome
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.model.run_state import VerdictName
@@ -32,17 +33,28 @@ def require_writable(path: Path) -> None:
         raise Problem(Code.BAD_REQUEST, f"--junit: {path} cannot be written: {error.strerror}") from error
 
 
-def write_junit(api: ApiClient, run: Mapping[str, Any], workload: str, target: str, path: Path) -> None:
-    """Write the result of a finished run as JUnit XML. Raises Problem if the file cannot be written."""
-    document = junit_of(run, _limits(api, run), workload, target)
+def write_junit(
+    api: ApiClient, run: Mapping[str, Any], compared: Mapping[str, Any] | None, workload: str, target: str, path: Path
+) -> None:
+    """Write the result of a finished run, and of its comparison with earlier runs, as JUnit XML.
+
+    Raises Problem if the file cannot be written.
+    """
+    document = junit_of(run, _limits(api, run), compared, workload, target)
     try:
         path.write_bytes(document)
     except OSError as error:
         raise Problem(Code.BAD_REQUEST, f"--junit: {path} cannot be written: {error.strerror}") from error
 
 
-def junit_of(run: Mapping[str, Any], limits: Sequence[Mapping[str, Any]], workload: str, target: str) -> bytes:
-    """JUnit XML of a run as the API shows it, and of the limits in its report.
+def junit_of(
+    run: Mapping[str, Any],
+    limits: Sequence[Mapping[str, Any]],
+    compared: Mapping[str, Any] | None,
+    workload: str,
+    target: str,
+) -> bytes:
+    """JUnit XML of a run and of its comparison as the API shows them, and of the limits in the run's report.
 
     A `failure` is due to the target, an `error` means that the run allows no statement about the target. The elements
     are those of the schema of Apache Ant's JUnit task, which CI servers agree on.
@@ -54,7 +66,7 @@ def junit_of(run: Mapping[str, Any], limits: Sequence[Mapping[str, Any]], worklo
     for name, value in {**facts, "report": run.get("report")}.items():
         if value:
             ET.SubElement(properties, "property", name=name, value=_text(str(value)))
-    cases = [_verdict_case(run), *map(_limit_case, limits)]
+    cases = [_verdict_case(run), *map(_limit_case, limits), *(_comparison_cases(compared) if compared else ())]
     for case in cases:
         case.set("classname", _text(f"cliffwatch.{workload}"))
         case.set("time", seconds if case is cases[0] else "0")
@@ -87,6 +99,18 @@ def _limit_case(limit: Mapping[str, Any]) -> ET.Element:
     elif not limit["held"]:
         ET.SubElement(case, "error", type="limit", message=_text(str(limit.get("unjudged", "it was not judged"))))
     return case
+
+
+def _comparison_cases(compared: Mapping[str, Any]) -> Iterator[ET.Element]:
+    """A case for each figure that was compared; one in all where none was."""
+    name = f"not worse than label:{compared['label']}"
+    for figure in compared["figures"] or [{**compared, "name": ""}]:
+        case = ET.Element("testcase", name=_text(": ".join(filter(None, (name, figure["name"])))))
+        if figure["outcome"] != Outcome.NOT_WORSE:
+            kind = "failure" if figure["outcome"] == Outcome.WORSE else "error"
+            found = ET.SubElement(case, kind, type=figure["outcome"], message=_text(figure["summary"]))
+            found.text = _text(compared["summary"])
+        yield case
 
 
 def _spans(limit: Mapping[str, Any]) -> Iterator[str]:

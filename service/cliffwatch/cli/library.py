@@ -1,16 +1,15 @@
 """Manage stored runs: `cliffwatch run label`, `note`, `pin`, `unpin`, `again`, `diff` and `delete`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.faults import faults_of
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import path_of
+from cliffwatch.cli.comparison import NotWorseOption
 from cliffwatch.cli.following import (
     ConfirmOption,
     DryRunOption,
@@ -21,16 +20,10 @@ from cliffwatch.cli.following import (
     begin,
 )
 from cliffwatch.cli.junit import JunitOption
+from cliffwatch.cli.labels import labels_of
 from cliffwatch.cli.output import Output, print_json, put, say, show, table_lines
 from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.session import OutputOption, session_of
-from cliffwatch.model.annotations import Labels, parse_label
-
-_LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
-LabelOption = Annotated[
-    list[str] | None,
-    typer.Option("--label", metavar="NAME=VALUE", help="A label, such as release=26.1; may be given again."),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,27 +38,6 @@ def register(app: typer.Typer) -> None:
         ("delete", delete_run),
     ):
         app.command(name)(command)
-
-
-def labels_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
-    """Parse labels such as `release=26.1`. Raises Problem(bad_request) that names the flag."""
-    try:
-        pairs = list(map(parse_label, texts))
-        names = [name for name, _ in pairs]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"{twice!r} is given twice; give it once")
-        return _LABELS.validate_python(dict(pairs))
-    except ValidationError as error:
-        faults = [FieldFault(flag, f"{fault.field}: {fault.message}") for fault in faults_of(error)]
-        raise Problem(Code.BAD_REQUEST, "a label is not valid", faults) from error
-    except ValueError as error:
-        raise Problem(Code.BAD_REQUEST, "a label is not valid", [FieldFault(flag, str(error))]) from error
-
-
-def labels_text(run: Mapping[str, Any]) -> str:
-    """Labels of a run or of a schedule as text, after `pinned` if the run is pinned."""
-    labels = [f"{name}={value}" for name, value in (run.get("labels") or {}).items()]
-    return ", ".join([*(["pinned"] if run.get("pinned") else []), *labels]) or show(None)
 
 
 def label_run(
@@ -116,12 +88,13 @@ def run_again(
     watch: WatchOption = False,
     wait: WaitOption = False,
     junit: JunitOption = None,
+    not_worse_than: NotWorseOption = None,
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
 ) -> None:
     """Start a run with the workload, targets and labels of another run. Erasing a drive must be confirmed again."""
     session = session_of(context)
-    ending = Ending(session.how(output), watch, wait, junit, give_up_after)
+    ending = Ending(session.how(output), watch, wait, junit, give_up_after, not_worse_than)
     with session.client() as api:
         order = api.get(path_of("runs", known_run(api, run), "request"))
         devices = [each for each in (order["target"], *order["more_targets"]) if each["kind"] == "device"]

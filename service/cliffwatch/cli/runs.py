@@ -7,6 +7,7 @@ import typer
 
 from cliffwatch.cli import bundles, completion, export, library, reports
 from cliffwatch.cli.client import path_of
+from cliffwatch.cli.comparison import NotWorseOption
 from cliffwatch.cli.following import (
     ConfirmOption,
     DryRunOption,
@@ -20,7 +21,7 @@ from cliffwatch.cli.following import (
     workload_name,
 )
 from cliffwatch.cli.junit import JunitOption
-from cliffwatch.cli.library import LabelOption, labels_of, labels_text
+from cliffwatch.cli.labels import LabelOption, check_choices, labels_of, labels_text
 from cliffwatch.cli.output import (
     Column,
     Output,
@@ -107,6 +108,7 @@ def start(
     watch: WatchOption = False,
     wait: WaitOption = False,
     junit: JunitOption = None,
+    not_worse_than: NotWorseOption = None,
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
 ) -> None:
@@ -124,7 +126,7 @@ def start(
         **drives_document(drives, prometheus),
     }
     session = session_of(context)
-    ending = Ending(session.how(output), watch, wait, junit, give_up_after)
+    ending = Ending(session.how(output), watch, wait, junit, give_up_after, not_worse_than)
     with session.client() as api:
         begin(api, order, id, ending, dry_run=dry_run)
 
@@ -143,16 +145,18 @@ def list_runs(
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option("--label", metavar="NAME=VALUE", help="Only runs with this label; of several, with all of them."),
+        typer.Option(
+            "--label", metavar="NAME[=VALUE]", help="Only runs with this label; of several, with all of them."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs, the newest first.")] = 50,
     output: OutputOption = None,
 ) -> None:
     """List runs, the newest first."""
     session = session_of(context)
-    labels = [f"{name}={value}" for name, value in labels_of("--label", label or ()).items()]
+    check_choices("--label", label or ())
     with session.client() as api:
-        runs = api.list_all("/runs", limit, state=state, workload=workload, verdict=verdict, label=labels or None)
+        runs = api.list_all("/runs", limit, state=state, workload=workload, verdict=verdict, label=label)
     is_narrowed = any(given is not None for given in (state, workload, verdict, label))
     none = "no run matches; without --state, --workload, --verdict and --label it is all of them"
     print_rows(runs, _COLUMNS, session.how(output), none if is_narrowed else _NO_RUNS)
@@ -175,12 +179,13 @@ def watch_run(
     context: typer.Context,
     run: RunArgument,
     junit: JunitOption = None,
+    not_worse_than: NotWorseOption = None,
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
 ) -> None:
     """Show a run's progress until it is over. The exit status is the verdict's; Ctrl-C leaves the run running."""
     session = session_of(context)
-    ending = Ending(session.how(output), True, False, junit, give_up_after)
+    ending = Ending(session.how(output), True, False, junit, give_up_after, not_worse_than)
     ending.check()
     with session.client() as api:
         follow(api, known_run(api, run), ending)

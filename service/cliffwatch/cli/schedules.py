@@ -11,7 +11,7 @@ from cliffwatch.base.units import format_length, parse_duration
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.following import target_name
-from cliffwatch.cli.library import LabelOption, labels_of, labels_text
+from cliffwatch.cli.labels import LabelOption, labels_of, labels_text
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show, show_time
 from cliffwatch.cli.run_request import duration_overrides, target_document, workload_reference
 from cliffwatch.cli.session import OutputOption, session_of

@@ -22,12 +22,12 @@ class ListedRows:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Filter for listed runs; None matches any value. A run must have all of the `labels`."""
+    """Filter for listed runs; None matches any value, also of a label. A run must have all of the `labels`."""
 
     state: RunState | None = None
     workload: str | None = None
     verdict: VerdictName | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def listed_rows(services: Services, only: RunFilter, limit: int, page: str | None) -> ListedRows:

@@ -12,6 +12,7 @@ from cliffwatch.model.document import Name, Strict
 
 LABELS_LIMIT = 32
 _NO_LABEL = "{!r} is not a label; write name=value, such as release=26.1"
+_NO_CHOICE = f"{_NO_LABEL}, or a name alone for any value of it"
 #: Longest note, and longest value of a label, in characters.
 NOTE_LIMIT, VALUE_LIMIT = 4000, 100
 
@@ -25,18 +26,18 @@ def _check_value(value: str) -> str:
 
 
 LabelValue = Annotated[str, Field(min_length=1, max_length=VALUE_LIMIT), AfterValidator(_check_value)]
-#: Pattern of a label written as text: `release=26.1`.
-LABEL_PATTERN = NAME_PATTERN.removesuffix("$") + rf"=.{{1,{VALUE_LIMIT}}}$"
+#: Pattern of a choice of runs by a label: `release=26.1`, or `release` for any value of it.
+LABEL_CHOICE_PATTERN = NAME_PATTERN.removesuffix("$") + rf"(=.{{1,{VALUE_LIMIT}}})?$"
 
 
-def _check_label(text: object) -> object:
-    """Check a label before pydantic checks its pattern, since pydantic's message is the pattern itself."""
-    if isinstance(text, str) and not re.fullmatch(LABEL_PATTERN, text):
-        raise ValueError(_NO_LABEL.format(text[:60]))
+def _check_choice(text: object) -> object:
+    """Check a choice before pydantic checks its pattern, since pydantic's message is the pattern itself."""
+    if isinstance(text, str) and not re.fullmatch(LABEL_CHOICE_PATTERN, text):
+        raise ValueError(_NO_CHOICE.format(text[:60]))
     return text
 
 
-LabelText = Annotated[str, Field(pattern=LABEL_PATTERN), BeforeValidator(_check_label)]
+LabelChoice = Annotated[str, Field(pattern=LABEL_CHOICE_PATTERN), BeforeValidator(_check_choice)]
 Labels = Annotated[dict[Name, LabelValue], Field(max_length=LABELS_LIMIT)]
 Note = Annotated[str, Field(max_length=NOTE_LIMIT), BeforeValidator(check_text)]
 
@@ -79,3 +80,10 @@ def parse_label(text: str) -> tuple[str, str]:
     if not (separator and name and value):
         raise ValueError(_NO_LABEL.format(text))
     return name, value
+
+
+def parse_choice(text: str) -> tuple[str, str | None]:
+    """Name and value of a choice of runs by a label; None for any value. Raises ValueError."""
+    _check_choice(text)
+    name, separator, value = text.partition("=")
+    return name, value if separator else None

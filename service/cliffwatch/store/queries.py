@@ -63,9 +63,10 @@ def runs_page(
     state: str | None = None,
     workload: str | None = None,
     verdict: str | None = None,
-    labels: Mapping[str, str] | None = None,
+    labels: Mapping[str, str | None] | None = None,
 ) -> list[RunRow]:
-    """Page of runs, newest first, by (created_at, id). An unreadable row is left out: the next start recreates it."""
+    """Page of runs, newest first, by (created_at, id), with all of these `labels`, of which None is any value. An
+    unreadable row is left out: the next start recreates it."""
     query = select(RunRow).where(is_readable())
     if state is not None:
         query = query.where(RunRow.state == state)
@@ -75,7 +76,8 @@ def runs_page(
         query = query.where(RunRow.verdict == verdict)
     for name, value in (labels or {}).items():
         # An exact comparison, with case, on both databases, unlike LIKE. In JSON text no value can look like a label.
-        label, stored = f"{json.dumps(name)}:{json.dumps(value)}", cast(RunRow.labels, Text)
+        text = "" if value is None else json.dumps(value)
+        label, stored = f"{json.dumps(name)}:{text}", cast(RunRow.labels, Text)
         query = query.where(func.replace(stored, label, "") != stored)
     return _page(session, query, [RunRow.created_at, RunRow.id], limit, after, newest_first=True)
 

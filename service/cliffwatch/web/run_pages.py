@@ -25,7 +25,7 @@ from cliffwatch.http.run_resource import Run, RunSummary, run_resource
 from cliffwatch.http.run_rows import RunFilter, listed_rows
 from cliffwatch.journal import Event, EventType, JournalReader, StoredEvent
 from cliffwatch.journal.event_text import event_text
-from cliffwatch.model.annotations import LABEL_PATTERN, NOTE_LIMIT, LabelText, parse_label
+from cliffwatch.model.annotations import LABEL_CHOICE_PATTERN, NOTE_LIMIT, LabelChoice, parse_choice
 from cliffwatch.model.document import Name
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import COOLING, MEANINGS, RunState, VerdictName
@@ -64,13 +64,13 @@ def show_runs(
     state: Annotated[RunState | None, EMPTY_IS_NONE] = None,
     workload: Annotated[Name | None, EMPTY_IS_NONE] = None,
     verdict: Annotated[VerdictName | None, EMPTY_IS_NONE] = None,
-    label: Annotated[LabelText | None, EMPTY_IS_NONE] = None,
+    label: Annotated[LabelChoice | None, EMPTY_IS_NONE] = None,
     page: PageToken = None,
 ) -> Response:
     """Runs, newest first, each with its verdict, its figures and the curve of its p99."""
     followed = request.app.state.followed_alerts
     assert isinstance(followed, FollowedAlerts), "the application makes one"
-    only = RunFilter(state, workload, verdict, dict([parse_label(label)]) if label else {})
+    only = RunFilter(state, workload, verdict, dict([parse_choice(label)]) if label else {})
     rows = listed_rows(services, only, _PAGE_SIZE, page)
     chosen: dict[str, Any] = {"verdict": verdict, "state": state, "workload": workload, "label": label}
     filters = {name: str(value) for name, value in chosen.items() if value is not None}
@@ -84,7 +84,7 @@ def show_runs(
         states=list(RunState),
         verdicts=list(VerdictName),
         meanings=MEANINGS,
-        label_pattern=LABEL_PATTERN.strip("^$").replace("-]", "\\-]"),
+        label_pattern=LABEL_CHOICE_PATTERN.strip("^$").replace("-]", "\\-]"),
         curve_width=CURVE_WIDTH,
         curve_height=CURVE_HEIGHT,
         **chosen,
