@@ -38,6 +38,7 @@ class Pooled:
     false_alarms: int = 0
     extra: int = 0
     misnamed: int = 0
+    hours: float = 0.0
     healthy_hours: float = 0.0
     delays: dict[str, list[float]] = field(default_factory=dict)
     onset_errors: dict[str, list[float]] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class Pooled:
         self.false_alarms += len(one.false_alarms)
         self.extra += len(one.extra)
         self.misnamed += len(one.misnamed)
+        self.hours += one.hours
         self.healthy_hours += one.healthy_hours
         for name, delays in one.delays.items():
             self.delays.setdefault(name, []).extend(delays)
@@ -67,6 +69,11 @@ class Pooled:
     @property
     def false_alarms_a_day(self) -> float:
         return self.false_alarms / self.healthy_hours * 24 if self.healthy_hours else 0.0
+
+    @property
+    def wrong_a_day(self) -> float:
+        """False alarms before the first degradation, findings besides it since, and findings of another kind."""
+        return (self.false_alarms + self.extra + self.misnamed) / self.hours * 24 if self.hours else 0.0
 
     @property
     def interval_a_day(self) -> tuple[float, float]:
@@ -132,6 +139,7 @@ def poisson_interval(count: int) -> tuple[float, float]:
 def _online_figures(pooled: Pooled) -> Iterator[Figure]:
     yield Figure("detection online: missed", len(pooled.missed), "", 0)
     yield Figure("detection online: false alarms per 24 healthy hours", pooled.false_alarms_a_day, "", 0.03)
+    yield Figure("detection online: those, and wrong ones since, per 24 hours", pooled.wrong_a_day, "", 0.03)
     for name, usual, worst in (("cliff", 2, 3), ("late", 2, 4), ("step", 10, 30), ("spikes", 6, 20)):
         delays = pooled.delays.get(name, [])
         if delays:
@@ -149,6 +157,7 @@ def _online_figures(pooled: Pooled) -> Iterator[Figure]:
 def _offline_figures(pooled: Pooled) -> Iterator[Figure]:
     yield Figure("detection offline: missed", len(pooled.missed), "", 0)
     yield Figure("detection offline: false alarms per 24 healthy hours", pooled.false_alarms_a_day, "", 0.01)
+    yield Figure("detection offline: those, and wrong ones since, per 24 hours", pooled.wrong_a_day, "", 0.01)
     for name, usual, worst in (
         ("cliff", 0.2, 1.0),
         ("late", 0.2, 1.0),
@@ -172,7 +181,10 @@ def describe(name: str, pooled: Pooled) -> Iterator[str]:
         f"  false alarms {pooled.false_alarms} in {pooled.healthy_hours:.0f} healthy hours: "
         f"{pooled.false_alarms_a_day:.3f} ({low:.3f}–{high:.3f}) per 24 h"
     )
-    yield f"  of another kind than what was made {pooled.misnamed}, raised besides since {pooled.extra}"
+    yield (
+        f"  of another kind than what was made {pooled.misnamed}, raised besides since {pooled.extra}: "
+        f"with false alarms {pooled.wrong_a_day:.3f} per 24 h of {pooled.hours:.0f} hours"
+    )
     for kind in sorted({*pooled.delays, *pooled.onset_errors}):
         parts = [f"  {kind:7s}"]
         for what, values in (("delay", pooled.delays.get(kind)), ("onset error", pooled.onset_errors.get(kind))):

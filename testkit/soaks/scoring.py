@@ -19,6 +19,7 @@ class Score:
     to whether drift was detected before it reached that ratio. Findings that match no degradation are `false_alarms`
     before the first degradation, and `extra` later; `misnamed` match a degradation but name another kind."""
 
+    hours: float = 0.0
     healthy_hours: float = 0.0
     truths: int = 0
     missed: list[Truth] = field(default_factory=list)
@@ -32,7 +33,7 @@ class Score:
 
 def score(soak: Soak, findings: Sequence[Finding], online: bool) -> Score:
     """Match findings to a soak's degradations: by their time of detection when `online`, else by their onset."""
-    result = Score(healthy_hours=soak.healthy_hours, truths=len(soak.truths))
+    result = Score(hours=soak.hours, healthy_hours=soak.healthy_hours, truths=len(soak.truths))
     worse = [finding for finding in findings if finding.kind is not FindingKind.RECOVERY]
     claimed: set[int] = set()
     for truth in soak.truths:

@@ -4,7 +4,7 @@
 cliffs the analysis of a whole run reports is also decided here.
 """
 
-from cliffwatch.analysis.finding import Baseline, Finding, FindingKind
+from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind
 from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.thresholds import (
     AFFECTED_FROM,
@@ -15,6 +15,7 @@ from cliffwatch.analysis.thresholds import (
     LASTED_CONFIDENCE,
     LASTED_RATIO,
     LASTED_WINDOWS,
+    UNENDED_WINDOWS,
     UNMEASURED_CONFIDENCE,
     WITHIN_BAND_RATIO,
 )
@@ -59,6 +60,12 @@ def is_cliff_by_itself(raised: Finding, window_seconds: float) -> bool:
     lasted = raised.until is None or raised.until - raised.onset >= LASTED_WINDOWS * window_seconds
     is_sure = raised.confidence >= LASTED_CONFIDENCE or raised.ratio >= CORROBORATED_RATIO
     return raised.kind is FindingKind.CLIFF and lasted and raised.ratio >= LASTED_RATIO and is_sure
+
+
+def is_unended(raised: Finding, end: float, window_seconds: float) -> bool:
+    """Whether a sudden change that was raised, and that a device shows, lasted to the end of the load, at `end`."""
+    lasts = raised.until is None and end - raised.onset >= UNENDED_WINDOWS * window_seconds
+    return raised.kind in SUDDEN and lasts and raised.confidence >= LASTED_CONFIDENCE
 
 
 def is_cliff_by_size(cliff: Finding, windows: float) -> bool:

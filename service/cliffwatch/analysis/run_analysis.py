@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size
+from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size, is_unended
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
@@ -25,6 +25,7 @@ from cliffwatch.analysis.span_lengths import BLOCK, SAME_MOMENT_SECONDS
 from cliffwatch.analysis.thresholds import (
     DRIFT_RUN_BLOCKS,
     EASED_WINDOWS,
+    SUDDEN_PART,
     TOGETHER_WINDOWS,
     TOGETHER_WINDOWS_OTHERWISE,
     WARM_UP_BLOCKS,
@@ -50,7 +51,9 @@ def _changes(
     known = {one.name: one for one in series}
     raised = replayed_changes(series, samples, notices, window_seconds)
     found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
-    lasting = _lasting(raised, found, is_short=_is_short(samples), window_seconds=window_seconds)
+    unended = [one for one in raised if is_unended(one, samples[-1].end, window_seconds)] if samples else []
+    found = [each for each in found if not _is_sudden(each, unended, found, window_seconds)]
+    lasting = _lasting(raised, found, unended, is_short=_is_short(samples), window_seconds=window_seconds)
     found = sorted([*found, *lasting], key=lambda finding: finding.onset)
     reported = with_detection(found, raised, window_seconds)
     meter = Meter(series, samples, notices)
@@ -105,16 +108,38 @@ def _are_one(one: Finding, other: Finding, series: Mapping[str, Series], window_
     return is_same_kind and abs(one.onset - other.onset) <= windows * window_seconds + SAME_MOMENT_SECONDS
 
 
+def _is_sudden(drift: Finding, unended: Sequence[Finding], found: Sequence[Finding], window_seconds: float) -> bool:
+    """Whether a finding is a drift whose rise was sudden: of changes that were raised and did not end, and that the
+    whole run shows as that drift only."""
+    if drift.kind is not FindingKind.DRIFT:
+        return False
+    apart = [
+        one
+        for one in unended
+        if one.onset >= drift.onset
+        and not any(each.kind in SUDDEN and belongs_to(one, each, window_seconds) for each in found)
+    ]
+    highest = max((one.ratio for one in apart if one.kind is FindingKind.CLIFF), default=1.0)
+    return math.log(highest) >= SUDDEN_PART * math.log(drift.ratio)
+
+
 def _lasting(
-    raised: Sequence[Finding], found: Sequence[Finding], *, is_short: bool, window_seconds: float
+    raised: Sequence[Finding],
+    found: Sequence[Finding],
+    unended: Sequence[Finding],
+    *,
+    is_short: bool,
+    window_seconds: float,
 ) -> list[Finding]:
-    """Raised findings that count although they are part of no change in `found`: large cliffs, and in a run too short
-    to fit a drift to, a drift that lasts to the end."""
+    """Raised findings that count although they are part of no change in `found`: large cliffs, `unended` changes, and
+    in a run too short to fit a drift to, a drift that lasts to the end."""
     worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
     return [
         one
         for one in raised
-        if is_cliff_by_itself(one, window_seconds) or (is_short and one.kind is FindingKind.DRIFT and one.until is None)
+        if one in unended
+        or is_cliff_by_itself(one, window_seconds)
+        or (is_short and one.kind is FindingKind.DRIFT and one.until is None)
         if not any(_covers(each, one, window_seconds) for each in worse)
     ]
 

@@ -48,6 +48,9 @@ EASED_WINDOWS = 120
 #: A cliff that was raised, lasted longer than an excursion, or to the end, and has this ratio and confidence, is a
 #: finding although the whole run shows no change there.
 LASTED_WINDOWS, LASTED_RATIO, LASTED_CONFIDENCE = RECOVERY_WINDOWS, 3.0, 0.9
+#: So is any sudden change that a device shows and that went on to the end of the load for as many windows (2 h). Where
+#: it is this part of a drift's rise (as logarithms), the run has that change, and no drift.
+UNENDED_WINDOWS, SUDDEN_PART = 2 * HOUR, 0.4
 
 #: A rise by less than this ratio, within the band in which nine of ten of the baseline's windows were, is the run's
 #: normal variation, until it has lasted longer than an excursion.
@@ -142,7 +145,8 @@ CORROBORATED = FAST
 #: Least windows of a corroborated rise below `SMALL_RATIO`, which is not much larger than common excursions.
 CORROBORATED_SMALL, SMALL_RATIO = 15, 2.2
 #: Least windows of a rise where no device was measured; where one was and did not change; while load is higher than
-#: before, for as long as a burst lasts (30 min); and where too little is known of the run's own excursions.
+#: before, for as long as a burst lasts (30 min); and where too little is known of the excursions of the run, or of the
+#: level since its last change.
 ALONE, CONTRADICTED, DURING_MORE_LOAD, UNLEARNED = 30, 72, 180, 40
 #: A rise this many tolerances away from its due time is none of the periodic excursions: a tolerance from few
 #: excursions is not exact.

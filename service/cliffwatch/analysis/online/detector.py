@@ -17,7 +17,7 @@ from cliffwatch.analysis.online.correlated import CorrelatedSeries
 from cliffwatch.analysis.online.drift import find_drift, find_joint_drift
 from cliffwatch.analysis.online.excursion import ExcursionEvidence
 from cliffwatch.analysis.online.ratios import ratios_of
-from cliffwatch.analysis.online.series_judge import Judge
+from cliffwatch.analysis.online.series_judge import Judge, recovery_of
 from cliffwatch.analysis.online.spike_trains import Present, follow_spikes
 from cliffwatch.analysis.online.steps import blocks_since, find_step, is_gradual
 from cliffwatch.analysis.online.together import joins_another, take_in_affected, together_with
@@ -42,6 +42,7 @@ from cliffwatch.analysis.thresholds import (
     SETTLING,
     SEVERE_RATIO,
     TAUGHT_WINDOWS,
+    UNLEARNED,
     WARM_UP,
     WARMING_SPAN,
 )
@@ -96,9 +97,9 @@ class OnlineDetector:
             self._present[name] = level
             if channel.block_count != blocks:
                 self._correlated.end_block(channel)
-        for judge in (each for each in self._judges if each.sizing is not None):
-            assert judge.sizing is not None, "only those with sizes are looked at"
-            judge.sizing.add(self._present)
+        for judge in self._judges:
+            for sizing in judge.sizings:
+                sizing.add(self._present)
             take_in_affected(judge, self._judges, self._mask.window)
         found: list[Finding] = []
         for judge in self._judges:
@@ -111,7 +112,7 @@ class OnlineDetector:
     @property
     def active(self) -> list[Finding]:
         """Active findings, each with its current size."""
-        changes = [judge.sized(judge.active) for judge in self._judges if judge.active is not None]
+        changes = [finding for judge in self._judges for finding in judge.findings]
         trains = [judge.sized_train() for judge in self._judges if judge.train is not None]
         return [*changes, *trains]
 
@@ -153,8 +154,11 @@ class OnlineDetector:
         if height is not None:
             height -= channel.below
             evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
-            factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
-            is_change = judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared)
+            is_further = self._has_degraded()
+            factor = FURTHER_EXCURSION if is_further else 1.0
+            is_change = (not is_further or judge.excursions.windows >= UNLEARNED) and judge.excursions.is_change(
+                height / factor, sigma, evidence, channel.windows, channel.declared
+            )
             if is_change and not judge.is_within_baseline(height):
                 is_sure, names = evidence.corroborates(height, sigma), evidence.device_names
                 confidence = CLIFF_CONFIDENCE if is_sure else confidence_of(False, evidence.device is not None)
@@ -226,9 +230,12 @@ class OnlineDetector:
     def _slow(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         channel, devices = judge.channel, self._correlated.statistics
         at = sample.start / self._window_seconds
+        is_further = self._has_degraded()
         shortest = 0 if channel.declared or channel.windows >= WARM_UP else WARMING_SPAN
 
         def may_fire(span: int, height: float) -> bool:
+            if is_further and not is_cliff(height):
+                return False
             if span < shortest or self._correlated.more_load(span):
                 return False
             excursions = judge.excursions
@@ -237,7 +244,7 @@ class OnlineDetector:
             began = excursions.start if excursions.is_open else at - blocks_since(channel, span) * BLOCK
             return excursions.is_outlasted(span * BLOCK, began, height, bool(devices))
 
-        factor = FURTHER_STEP if self._has_degraded() else 1.0
+        factor = FURTHER_STEP if is_further else 1.0
         step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)
         if step is not None and not is_gradual(channel):
             confidence = confidence_of(step.corroborated, step.has_device)
@@ -311,8 +318,9 @@ class OnlineDetector:
             detected=sample.end,
             corroborated_by=(*names, *(one.name for one in together)),
         )
-        if judge.active is None:
-            judge.healthy = recent
+        if judge.active is not None:
+            judge.begin_within()
+        judge.healthy = recent
         judge.active, judge.found_window, judge.floor = finding, self._mask.window, level
         judge.sizing = Sizing(finding.kind)
         for one in (judge, *together):
@@ -359,8 +367,8 @@ class OnlineDetector:
             return
         back = RETURNED_BLOCKS // 2 * BLOCK
         until = sample.end - back * self._window_seconds
-        ended, judge.active = judge.sized(replace(judge.active, until=until)), None
-        judge.sizing = None
+        ended = judge.sized(replace(judge.active, until=until))
+        is_within = judge.end_within()
         yield ended
         if not self._has_degraded():
             for one in self._judges:
@@ -370,18 +378,8 @@ class OnlineDetector:
             judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump)
             judge.statistics.learn(jump, windows // BLOCK)
         judge.channel.begin_regime(back)
-        if windows >= RECOVERY_WINDOWS:
-            yield replace(
-                ended,
-                kind=FindingKind.RECOVERY,
-                onset=until,
-                until=None,
-                detected=sample.end,
-                level=math.exp(present),
-                ratio=math.exp(present) / ended.baseline,
-                size=None,
-                affected=(),
-            )
+        if windows >= RECOVERY_WINDOWS and not is_within:
+            yield recovery_of(ended, until, sample.end, present)
 
     def _has_degraded(self) -> bool:
         return any(one.active is not None for one in self._judges if one.is_primary)

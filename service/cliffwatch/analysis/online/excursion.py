@@ -193,6 +193,12 @@ class Excursions:
         self._close()
         self._closed = None
 
+    def of_new_level(self) -> "Excursions":
+        """Excursions of the level after a change: those before it are known, since heights are relative to a level."""
+        known = Excursions()
+        known._past.extend(self._past)
+        return known
+
     def learn(self, start: float, windows: int, client: float, device: float) -> None:
         """Store as an excursion a rise that was raised as a change, but came back."""
         self._past.append(PastExcursion(start, windows, client, device))

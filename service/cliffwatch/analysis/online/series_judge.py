@@ -1,15 +1,28 @@
 """Detector state of one latency series, with its active finding and its train of spikes."""
 
 import math
+from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.cliff import is_within_baseline
-from cliffwatch.analysis.finding import Finding
+from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.online.absolute import Absolute
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.excursion import Excursions
 from cliffwatch.analysis.online.spikes import Spikes
 from cliffwatch.analysis.online.steps import SpanStatistics
 from cliffwatch.analysis.sizes import Sizing
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """An active finding during which a further change began, and what a judge knows of it."""
+
+    active: Finding
+    sizing: Sizing | None
+    found_window: int
+    began_window: int
+    healthy: float
+    floor: float | None
 
 
 class Judge:
@@ -43,8 +56,11 @@ class Judge:
         #: The end of the last half hour in which joint drift was searched.
         self.course_end = 0.0
         self.train: Finding | None = None
+        self.train_height = 0.0
         self.train_gap = 0
         self.train_last = 0
+        #: Active findings that began before the present one and go on, the oldest first.
+        self._outer: list[_Outer] = []
         self._aside: tuple[Excursions, SpanStatistics] | None = None
 
     @property
@@ -64,6 +80,35 @@ class Judge:
             return False
         level = math.exp(recent + height)
         return is_within_baseline(level, level / baseline.level, baseline, self.excursions.windows)
+
+    def begin_within(self) -> None:
+        """Set the active finding aside for a further change; `end_within` makes it the active one again."""
+        assert self.active is not None, "only called with an active finding"
+        outer = _Outer(self.active, self.sizing, self.found_window, self.began_window, self.healthy, self.floor)
+        self._outer.append(outer)
+
+    def end_within(self) -> bool:
+        """Return from a further change, which is over, to the finding during which it began; False if there is none."""
+        if not self._outer:
+            self.active = self.sizing = None
+            return False
+        outer = self._outer.pop()
+        self.active, self.sizing = outer.active, outer.sizing
+        self.found_window, self.began_window = outer.found_window, outer.began_window
+        self.healthy, self.floor = outer.healthy, outer.floor
+        return True
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Active findings with their current sizes, the oldest first."""
+        outer = [each.active if each.sizing is None else each.sizing.of(each.active) for each in self._outer]
+        return outer if self.active is None else [*outer, self.sized(self.active)]
+
+    @property
+    def sizings(self) -> list[Sizing]:
+        """Sizes of the active findings."""
+        every = [*(each.sizing for each in self._outer), self.sizing]
+        return [each for each in every if each is not None]
 
     def sized(self, finding: Finding) -> Finding:
         """Version of the active finding with its current sizes."""
@@ -88,7 +133,7 @@ class Judge:
         self.channel.is_held = False
         if self._aside is None:
             self._aside = (self.excursions, self.statistics)
-            self.excursions, self.statistics = Excursions(), SpanStatistics()
+            self.excursions, self.statistics = self.excursions.of_new_level(), SpanStatistics()
             self.channel.save_spreads()
 
     def restore_state(self) -> None:
@@ -98,3 +143,18 @@ class Judge:
             self.statistics.values = {}
             self.channel.restore_spreads()
         self.floor = None
+
+
+def recovery_of(ended: Finding, at: float, detected: float, level: float) -> Finding:
+    """Recovery from a finding that ended, to a `level` (a logarithm)."""
+    return replace(
+        ended,
+        kind=FindingKind.RECOVERY,
+        onset=at,
+        until=None,
+        detected=detected,
+        level=math.exp(level),
+        ratio=math.exp(level) / ended.baseline,
+        size=None,
+        affected=(),
+    )

@@ -35,9 +35,9 @@ def follow_spikes(judge: Judge, deviation: float, present: Present) -> Iterator[
         # A long rise that flickers is one rise, not spikes.
         judge.spikes.drop(present.window - judge.excursions.windows - SPIKE_QUIET)
         return
-    spike = judge.spikes.follow(
-        present.window, present.sample.start, deviation, judge.channel.window_sigma(), present.is_device_raised
-    )
+    height = None if judge.train is None else judge.train_height
+    sigma, start = judge.channel.window_sigma(), present.sample.start
+    spike = judge.spikes.follow(present.window, start, deviation, sigma, present.is_device_raised, height)
     if judge.train is not None:
         yield from _go_on(judge, judge.train, spike, present)
         return
@@ -69,7 +69,8 @@ def _begin(judge: Judge, train: Sequence[Spike], present: Present) -> Finding:
     judge.train_gap = (train[-1].window - train[0].window) // (len(train) - 1)
     judge.train_last = present.window
     base = judge.base()
-    level = (judge.channel.recent_level or 0.0) + sorted(one.height for one in train)[len(train) // 2]
+    judge.train_height = sorted(one.height for one in train)[len(train) // 2]
+    level = (judge.channel.recent_level or 0.0) + judge.train_height
     is_corroborated = all(one.corroborated for one in train)
     judge.train = Finding(
         FindingKind.SPIKES,

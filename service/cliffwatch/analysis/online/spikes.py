@@ -50,9 +50,23 @@ class Spikes:
         #: Number of past spikes by height: all of them (False), and those that the device showed too (True).
         self._past = {False: [0] * _BINS, True: [0] * _BINS}
 
-    def follow(self, window: int, start: float, deviation: float, sigma: float, device_raised: bool) -> Spike | None:
-        """Add a window's deviation from the recent level; returns a spike when one has just ended, else None."""
+    def follow(
+        self,
+        window: int,
+        start: float,
+        deviation: float,
+        sigma: float,
+        device_raised: bool,
+        train_height: float | None = None,
+    ) -> Spike | None:
+        """Add a window's deviation from the recent level; returns a spike when one has just ended, else None.
+
+        `train_height`: height of the active train's spikes (a logarithm). What is like them is one of them, although
+        they have become part of the run's spread, `sigma`, since.
+        """
         threshold = max(log_ratio(SPIKE_RATIO), SPIKE_SIGMAS * sigma)
+        if train_height is not None:
+            threshold = min(threshold, SPIKE_ALIKE * train_height)
         if deviation > threshold:
             if window - self._last_raised > SPIKE_QUIET:
                 self._open_window, self._open_start, self._corroborated = window, start, False
