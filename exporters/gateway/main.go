@@ -78,7 +78,7 @@ func checkProtection(path string) error {
 		return fmt.Errorf("%s: there is no tls_server_config; other hosts are let in by HTTPS only", path)
 	}
 	if len(found.Users) == 0 && found.TLS.ClientAuth != verifiedClients {
-		return fmt.Errorf("%s: there are no basic_auth_users, and client_auth_type is not RequireAndVerifyClientCert; ", path)
+		return fmt.Errorf("%s: there are no basic_auth_users, and client_auth_type is not RequireAndVerifyClientCert", path)
 	}
 	return nil
 }

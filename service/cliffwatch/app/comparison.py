@@ -192,8 +192,12 @@ def _summary(
     if len(rows) < RUNS_LEAST:
         return f"inconclusive: {_too_few(label, len(rows))}"
     of = f"{len(rows)} earlier runs with the label {label}"
-    decisive = [figure.summary for figure in figures if figure.outcome is outcome]
+    decisive = [
+        figure.name if figure.ratio is None else f"{figure.name} ×{figure.ratio:.3g}"
+        for figure in figures
+        if figure.outcome is outcome
+    ]
     if outcome is Outcome.NOT_WORSE:
         return f"not worse than {of}: no figure by ×{WORSE_FROM:g} or more"
     verb = "worse than" if outcome is Outcome.WORSE else "inconclusive beside"
-    return f"{verb} {of}: {'; '.join(decisive) or 'this run has no figures'}"
+    return f"{verb} {of}: {', '.join(decisive) or 'this run has no figures'}"

@@ -50,10 +50,9 @@ def comparison_with(api: ApiClient, run_id: str, label: str) -> dict[str, Any]:
 
 
 def comparison_lines(compared: dict[str, Any]) -> list[str]:
-    """The outcome, each figure that it does not name, and the runs that were compared with or left out."""
+    """The outcome, each figure, and the runs that were compared with or left out."""
     lines = [f"compared: {compared['summary']}"]
-    others = (figure["summary"] for figure in compared["figures"] if figure["summary"] not in compared["summary"])
-    lines += [f"          {other}" for other in others]
+    lines += [f"          {figure['summary']}" for figure in compared["figures"]]
     if compared["runs"]:
         lines.append(f"          with {', '.join(compared['runs'])}")
     return lines + [f"          not with {each['run']}: {each['reason']}" for each in compared["left_out"]]
