@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,16 @@ def engine_of(directory: Path) -> int:
     return heartbeat.engines[0].pid
 
 
+@contextmanager
+def scraped(prometheus: PrometheusServer) -> Iterator[ObservedDemo]:
+    """A system that is under load, and that Prometheus has scraped for some seconds."""
+    with ObservedDemo() as system:
+        prometheus.scrape("demo", system.port)
+        with prometheus:
+            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
+            yield system
+
+
 def names_of(directory: Path) -> list[str]:
     return [event.name for event in events(directory) if event.name.startswith("metrics_")]
 
@@ -66,20 +78,17 @@ def names_of(directory: Path) -> list[str]:
 def test_a_window_has_what_was_counted_in_it_and_a_slow_span_is_in_the_percentiles(
     tmp_path: Path, prometheus: PrometheusServer
 ) -> None:
-    with ObservedDemo() as system:
-        prometheus.scrape("demo", system.port)
-        with prometheus:
-            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
-            directory = queue_run(tmp_path / "watched", target=ObservedTarget(name="demo"), load=LOAD, **WORKLOAD)
-            worker = start_worker(directory)
-            wait_until(lambda: len(windows_of(directory)) >= 4, "windows")
-            system.latency_seconds = 0.1
-            wait_until(lambda: len(windows_of(directory)) >= 8, "windows of the slow span")
-            prometheus.kill()
-            wait_until(lambda: names_of(directory) == ["metrics_missing"], "the event that Prometheus is away")
-            prometheus.start()
-            wait_until(lambda: names_of(directory) == ["metrics_missing", "metrics_resumed"], "that it is back")
-            assert worker.wait(120) == 0
+    with scraped(prometheus) as system:
+        directory = queue_run(tmp_path / "watched", target=ObservedTarget(name="demo"), load=LOAD, **WORKLOAD)
+        worker = start_worker(directory)
+        wait_until(lambda: len(windows_of(directory)) >= 4, "windows")
+        system.latency_seconds = 0.1
+        wait_until(lambda: len(windows_of(directory)) >= 8, "windows of the slow span")
+        prometheus.kill()
+        wait_until(lambda: names_of(directory) == ["metrics_missing"], "the event that Prometheus is away")
+        prometheus.start()
+        wait_until(lambda: names_of(directory) == ["metrics_missing", "metrics_resumed"], "that it is back")
+        assert worker.wait(120) == 0
     windows = windows_of(directory)
     fast, slow = windows[1], windows[7]
     assert fast.latency["publish"]["p99"] == pytest.approx(0.004, rel=0.1)
@@ -114,22 +123,19 @@ def test_quantiles_that_were_no_histograms_are_of_each_window_and_of_nothing_lon
         "operations": 'demo_request_latency_seconds_count{request="produce"}',
         "errors": "demo_errors_total",
     }
-    with ObservedDemo() as system:
-        prometheus.scrape("demo", system.port)
-        with prometheus:
-            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
-            found = probe(load, tmp_path)
-            assert (found.unreachable, found.refused) == ((), ())
-            directory = queue_run(
-                tmp_path / "ready",
-                target=ObservedTarget(name="demo"),
-                load=load,
-                **WORKLOAD | {"phases": {"soak": "12s"}},
-            )
-            worker = start_worker(directory)
-            wait_until(lambda: bool(windows_of(directory)), "a window")
-            system.fail(3)
-            assert worker.wait(60) == 0
+    with scraped(prometheus) as system:
+        found = probe(load, tmp_path)
+        assert (found.unreachable, found.refused) == ((), ())
+        directory = queue_run(
+            tmp_path / "ready",
+            target=ObservedTarget(name="demo"),
+            load=load,
+            **WORKLOAD | {"phases": {"soak": "12s"}},
+        )
+        worker = start_worker(directory)
+        wait_until(lambda: bool(windows_of(directory)), "a window")
+        system.fail(3)
+        assert worker.wait(60) == 0
     windows = windows_of(directory)
     assert len(windows) >= 5
     assert sum(window.counters["errors"] for window in windows) == 3, "the counter began with them"
@@ -148,29 +154,26 @@ def test_quantiles_that_were_no_histograms_are_of_each_window_and_of_nothing_lon
 def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
     tmp_path: Path, prometheus: PrometheusServer, killed: str
 ) -> None:
-    with ObservedDemo() as system:
-        prometheus.scrape("demo", system.port)
-        with prometheus:
-            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
-            directory = queue_run(
-                tmp_path / killed,
-                target=ObservedTarget(name="demo"),
-                load=LOAD,
-                **WORKLOAD | {"phases": {"soak": "20s"}},
-            )
+    with scraped(prometheus):
+        directory = queue_run(
+            tmp_path / killed,
+            target=ObservedTarget(name="demo"),
+            load=LOAD,
+            **WORKLOAD | {"phases": {"soak": "20s"}},
+        )
+        worker = start_worker(directory)
+        wait_until(lambda: len(windows_of(directory)) >= 3, "windows")
+        if killed == "engine":
+            os.kill(engine_of(directory), signal.SIGKILL)
+        else:
+            worker.kill()
+            worker.wait()
+            # Longer than a window.
+            time.sleep(5)
+            for state in (RunState.INTERRUPTED, RunState.STARTING):
+                change_state(EventLog(directory), state, time.time())
             worker = start_worker(directory)
-            wait_until(lambda: len(windows_of(directory)) >= 3, "windows")
-            if killed == "engine":
-                os.kill(engine_of(directory), signal.SIGKILL)
-            else:
-                worker.kill()
-                worker.wait()
-                # Longer than a window.
-                time.sleep(5)
-                for state in (RunState.INTERRUPTED, RunState.STARTING):
-                    change_state(EventLog(directory), state, time.time())
-                worker = start_worker(directory)
-            assert worker.wait(120) == 0
+        assert worker.wait(120) == 0
     windows = windows_of(directory)
     assert len(windows) == 10
     assert all(after.start == pytest.approx(before.end) for before, after in pairwise(windows))
@@ -182,27 +185,24 @@ def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
 def test_what_is_missed_at_the_end_of_the_load_is_read_by_a_worker_that_comes_back_later(
     tmp_path: Path, prometheus: PrometheusServer
 ) -> None:
-    with ObservedDemo() as system:
-        prometheus.scrape("demo", system.port)
-        with prometheus:
-            wait_until(lambda: prometheus.has(f"demo_bytes_total > {4096 * 400}"), "samples of the system")
-            directory = queue_run(
-                tmp_path / "late",
-                target=ObservedTarget(name="demo"),
-                load=LOAD,
-                **WORKLOAD | {"phases": {"soak": "20s"}, "stop_grace": "1s"},
-            )
-            worker = start_worker(directory)
-            wait_until(lambda: len(windows_of(directory)) >= 3, "windows")
-            worker.kill()
-            worker.wait()
-            load_stop = status(directory).load_stop
-            assert load_stop is not None
-            # Later than an engine is waited for: two windows and the grace.
-            wait_until(lambda: time.time() > load_stop + 10, "the load's end")
-            for state in (RunState.INTERRUPTED, RunState.STARTING):
-                change_state(EventLog(directory), state, time.time())
-            assert start_worker(directory).wait(120) == 0
+    with scraped(prometheus):
+        directory = queue_run(
+            tmp_path / "late",
+            target=ObservedTarget(name="demo"),
+            load=LOAD,
+            **WORKLOAD | {"phases": {"soak": "20s"}, "stop_grace": "1s"},
+        )
+        worker = start_worker(directory)
+        wait_until(lambda: len(windows_of(directory)) >= 3, "windows")
+        worker.kill()
+        worker.wait()
+        load_stop = status(directory).load_stop
+        assert load_stop is not None
+        # Later than an engine is waited for: two windows and the grace.
+        wait_until(lambda: time.time() > load_stop + 10, "the load's end")
+        for state in (RunState.INTERRUPTED, RunState.STARTING):
+            change_state(EventLog(directory), state, time.time())
+        assert start_worker(directory).wait(120) == 0
     windows = windows_of(directory)
     assert len(windows) == 10
     assert [window.counters["operations"] for window in windows] == pytest.approx([400] * 10, rel=0.1)
