@@ -15,7 +15,7 @@ from cliffwatch.analysis.sizes import Sizing
 
 @dataclass(frozen=True, slots=True)
 class _Outer:
-    """An active finding during which a further change began, and what a judge knows of it."""
+    """An active finding during which a further change began, and the state of the judge at that time."""
 
     active: Finding
     sizing: Sizing | None
