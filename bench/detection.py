@@ -139,7 +139,9 @@ def poisson_interval(count: int) -> tuple[float, float]:
 def _online_figures(pooled: Pooled) -> Iterator[Figure]:
     yield Figure("detection online: missed", len(pooled.missed), "", 0)
     yield Figure("detection online: false alarms per 24 healthy hours", pooled.false_alarms_a_day, "", 0.03)
-    yield Figure("detection online: those, and wrong ones since, per 24 hours", pooled.wrong_a_day, "", 0.03)
+    yield Figure(
+        "detection online: false alarms, further and misnamed findings per 24 hours", pooled.wrong_a_day, "", 0.03
+    )
     for name, usual, worst in (("cliff", 2, 3), ("late", 2, 4), ("step", 10, 30), ("spikes", 6, 20)):
         delays = pooled.delays.get(name, [])
         if delays:
@@ -157,7 +159,9 @@ def _online_figures(pooled: Pooled) -> Iterator[Figure]:
 def _offline_figures(pooled: Pooled) -> Iterator[Figure]:
     yield Figure("detection offline: missed", len(pooled.missed), "", 0)
     yield Figure("detection offline: false alarms per 24 healthy hours", pooled.false_alarms_a_day, "", 0.01)
-    yield Figure("detection offline: those, and wrong ones since, per 24 hours", pooled.wrong_a_day, "", 0.01)
+    yield Figure(
+        "detection offline: false alarms, further and misnamed findings per 24 hours", pooled.wrong_a_day, "", 0.01
+    )
     for name, usual, worst in (
         ("cliff", 0.2, 1.0),
         ("late", 0.2, 1.0),

@@ -9,7 +9,7 @@ PHASES = {
     "cool_down": (5, "light-purple"),
 }
 #: Layers that an operation passes, none in a colour that warns.
-LAYERS = {"client": "blue", "broker": "#a0785a", "host": "#8e8e8e", "queue": "#3a9d9d", "drive": "purple"}
+LAYERS = {"client": "blue", "broker": "#a0785a", "queue": "#3a9d9d", "drive": "purple"}
 #: Percentiles of the client in its hue, the higher the darker.
 CLIENT_QUANTILES = {
     "p50": "super-light-blue",

@@ -81,7 +81,7 @@ def now() -> Iterator[Panel]:
     yield number(
         "Free blocks",
         """Share of blocks that are free to be written. Bad: it falls, and stays low: from there on each write waits.
-        Empty: the drive does not say.""",
+        Empty: the drive does not report it.""",
         "percentunit",
         Query(_gauge("free_blocks_ratio"), "clean"),
         decimals=1,
@@ -89,14 +89,15 @@ def now() -> Iterator[Panel]:
     yield number(
         "Temperature",
         """Temperature of the drive. Bad: near the limit of its data sheet, from where it throttles. Empty: the drive
-        does not say.""",
+        does not report it.""",
         "celsius",
         Query(_gauge("temperature_celsius"), "temperature"),
         decimals=0,
     )
     yield number(
         "Rated life used",
-        "Share of the endurance that the maker rates. Bad: 100 %, which it may exceed. Empty: the drive does not say.",
+        """Share of the endurance that the maker rates. Bad: 100 %, which it may exceed.
+        Empty: the drive does not report it.""",
         "percentunit",
         Query(_gauge("percentage_used_ratio"), "used"),
         bad_from=1,
@@ -105,7 +106,7 @@ def now() -> Iterator[Panel]:
     yield number(
         "Spare blocks left",
         """Spare blocks that replace worn ones. Bad: below 10 %, where most makers set their warning. Empty: the drive
-        does not say.""",
+        does not report it.""",
         "percentunit",
         Query(_gauge("spare_ratio"), "spare"),
         bad_below=0.1,
@@ -114,7 +115,7 @@ def now() -> Iterator[Panel]:
     yield number(
         "Media errors",
         """Errors that the flash could not correct; of an emulated drive, requests that failed. Bad: any that are new.
-        Empty: the drive does not say.""",
+        Empty: the drive does not report it.""",
         "short",
         Query(_gauge("media_errors_total"), "errors"),
         bad_from=1,
@@ -281,14 +282,15 @@ def endurance() -> Iterator[Panel]:
     )
     yield number(
         "Counts media bytes",
-        """Whether the drive reports NAND writes. Bad: no, or a dash, for a drive that reports no health: write
-        amplification is unknown. Empty: no health is reported.""",
+        """""Whether the drive reports NAND writes. Bad: no: write amplification is unknown.
+        Empty: no health is reported."""
+        "",
         "bool_yes_no",
         Query(_gauge("media_counter_available"), "counts"),
     )
     yield number(
         "Media bytes are from",
-        """The log of the NVMe drive that they are read from. Bad: a dash, unless the drive is an emulated one. Empty:
+        """The log of the NVMe drive that they are read from. Bad: none, unless the drive is an emulated one. Empty:
         no NVMe log.""",
         "none",
         Query(f"max by (source) ({DRIVE_EXPORTER}_media_source_info{{{DRIVE}}})", "{{source}}"),

@@ -154,7 +154,7 @@ def runs() -> Iterator[Panel]:
 def service() -> Iterator[Panel]:
     yield number(
         "Version",
-        """The service's version. Bad: a dash: the service cannot be scraped; two: an old one still answers. Empty: the
+        """The service's version. Bad: two: an old one still answers. Empty: the
         service is down.""",
         "none",
         Query(f"max by (version) ({SERVICE}_build_info)", "{{version}}"),
