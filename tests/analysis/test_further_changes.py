@@ -109,3 +109,9 @@ def test_spikes_that_go_on_are_one_train() -> None:
     """Hours of spikes are in the run's own spread, above which single windows stand out less and less."""
     trains = [finding for finding in online(queue.make(106)) if finding.kind is FindingKind.SPIKES]
     assert [train.until for train in trains] == [None]
+
+
+@pytest.mark.parametrize(("generator", "seed"), [(lognormal, 149), (heavy, 108)])
+def test_a_burst_of_load_after_a_cliff_is_no_further_cliff(generator: ModuleType, seed: int) -> None:
+    """The device is as slow as the cliff made it, which is no evidence that it slowed down again."""
+    assert [finding.kind for finding in online(generator.make(seed))] == [FindingKind.CLIFF]

@@ -222,8 +222,10 @@ TICK_ROOM = 1.1
 WARMING_SPAN = 30
 #: A run whose level falls by more than this (a logarithm) within an hour is warming up.
 FALLING = 0.06
-#: A ramp is clearly better than a step if its squared error is below this share of the step's.
-CLEARLY_GRADUAL = 0.8
+#: A rise is gradual if a ramp's squared error is below this multiple of a step's, clearly so below the second.
+GRADUAL, CLEARLY_GRADUAL = 1.08, 0.8
+#: A drift is a step that was found late if a ramp's squared error is this multiple of a step's, and more.
+SUDDEN_RISE = 1.15
 #: Blocks after which a block's statistics count as healthy: a step would have been found by then.
 QUARANTINE = 60
 

@@ -24,6 +24,7 @@ from cliffwatch.analysis.thresholds import (
     ABSOLUTE_SHARE,
     CORROBORATED_RATIO,
     CORROBORATED_WINDOWS,
+    FAR_BEYOND,
     SEVERE_DEVICE_RATIO,
     SEVERE_RATIO,
     SEVERE_WINDOWS,
@@ -52,56 +53,64 @@ class Absolute:
         correlated: CorrelatedSeries,
         more_load: bool,
         is_first: Callable[[], bool],
+        degraded: float | None,
     ) -> AbsoluteRise | None:
         """Add a window's level; returns the rise, if there is one. With `more_load`, a rise needs a slower device.
 
         `is_first` returns whether a severe rise would be the run's first. It is slow, so it is called only for a rise.
+        `degraded`: the level (a logarithm) of a run that has degraded already, far beyond which a further rise is;
+        None in a healthy run.
         """
         baseline = channel.baseline
         self._levels.append(level)
         last = sorted(list(self._levels)[-FAST:])[-(FAST // 2 + 1) :]
-        if baseline is None or last[0] < _threshold(baseline, CORROBORATED_RATIO):
+        if baseline is None or last[0] < _threshold(baseline, CORROBORATED_RATIO, degraded):
             return None
         if is_first() and (severe := self._severe(channel, baseline, correlated)) is not None:
             return severe
-        devices = slower_devices(correlated)
+        devices = slower_devices(correlated, is_further=degraded is not None)
         ratio, windows = (
             (CORROBORATED_RATIO, CORROBORATED_WINDOWS) if devices else (ABSOLUTE_ALONE_RATIO, ABSOLUTE_ALONE_WINDOWS)
         )
         if len(self._levels) < windows or (more_load and not devices):
             return None
-        threshold, recent = _threshold(baseline, ratio), list(self._levels)[-windows:]
+        threshold, recent = _threshold(baseline, ratio, degraded), list(self._levels)[-windows:]
         if sum(each >= threshold for each in recent) < ABSOLUTE_SHARE * windows:
             return None
-        return _rise(channel, baseline, recent, devices)
+        return _rise(channel, math.log(baseline.level) if degraded is None else degraded, recent, devices)
 
     def _severe(self, channel: Channel, baseline: Baseline, correlated: CorrelatedSeries) -> AbsoluteRise | None:
         recent = list(self._levels)[-SEVERE_WINDOWS:]
-        if len(recent) < SEVERE_WINDOWS or min(recent) < _threshold(baseline, SEVERE_RATIO):
+        if len(recent) < SEVERE_WINDOWS or min(recent) < _threshold(baseline, SEVERE_RATIO, None):
             return None
         devices = slower_devices(correlated, SEVERE_DEVICE_RATIO)
-        return _rise(channel, baseline, recent, devices) if devices else None
+        return _rise(channel, math.log(baseline.level), recent, devices) if devices else None
 
 
-def _rise(channel: Channel, baseline: Baseline, recent: list[float], devices: tuple[str, ...]) -> AbsoluteRise:
+def _rise(channel: Channel, before: float, recent: list[float], devices: tuple[str, ...]) -> AbsoluteRise:
     reached = sorted(recent)[len(recent) // 2]
-    return AbsoluteRise(reached, _windows_since(channel, math.log(baseline.level), reached), devices)
+    return AbsoluteRise(reached, _windows_since(channel, before, reached), devices)
 
 
-def slower_devices(correlated: CorrelatedSeries, ratio: float = ABSOLUTE_DEVICE_RATIO) -> tuple[str, ...]:
-    """Devices whose last windows are at least `ratio` times as slow as their own baseline."""
-    return tuple(name for name, channel in correlated.devices.items() if _is_slower(channel, ratio))
+def slower_devices(
+    correlated: CorrelatedSeries, ratio: float = ABSOLUTE_DEVICE_RATIO, is_further: bool = False
+) -> tuple[str, ...]:
+    """Devices whose last windows are at least `ratio` times as slow as their own baseline; if `is_further`, as their
+    recent level since the run degraded."""
+    return tuple(name for name, channel in correlated.devices.items() if _is_slower(channel, ratio, is_further))
 
 
-def _is_slower(channel: Channel, ratio: float) -> bool:
+def _is_slower(channel: Channel, ratio: float, is_further: bool) -> bool:
     level, baseline = channel.level(FAST), channel.baseline
     if level is None or baseline is None:
         return False
-    return level - math.log(baseline.level) >= log_ratio(ratio)
+    before = channel.recent_level if is_further else math.log(baseline.level)
+    return before is not None and level - before >= log_ratio(ratio)
 
 
-def _threshold(baseline: Baseline, ratio: float) -> float:
-    return max(math.log(baseline.level) + log_ratio(ratio), math.log(baseline.high) + log_ratio(ABOVE_BAND))
+def _threshold(baseline: Baseline, ratio: float, degraded: float | None) -> float:
+    least = max(math.log(baseline.level) + log_ratio(ratio), math.log(baseline.high) + log_ratio(ABOVE_BAND))
+    return least if degraded is None else max(least, degraded + log_ratio(FAR_BEYOND))
 
 
 def _windows_since(channel: Channel, low: float, high: float) -> int:

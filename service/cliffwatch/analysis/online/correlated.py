@@ -41,6 +41,10 @@ class CorrelatedSeries:
         self.statistics = {name: SpanStatistics() for name in self.devices}
         self._rate_statistics = SpanStatistics()
 
+    def named(self, names: Sequence[str]) -> list[Channel]:
+        """Device channels of these names; other series are not devices."""
+        return [self.devices[name] for name in names if name in self.devices]
+
     def end_block(self, channel: Channel) -> None:
         """Update the statistics after each block of a device or rate channel."""
         name = channel.series.name

@@ -18,8 +18,9 @@ from cliffwatch.analysis.online.drift import find_drift, find_joint_drift
 from cliffwatch.analysis.online.excursion import ExcursionEvidence
 from cliffwatch.analysis.online.ratios import ratios_of
 from cliffwatch.analysis.online.series_judge import Judge, recovery_of
+from cliffwatch.analysis.online.shape import is_gradual, sudden_since
 from cliffwatch.analysis.online.spike_trains import Present, follow_spikes
-from cliffwatch.analysis.online.steps import blocks_since, find_step, is_gradual
+from cliffwatch.analysis.online.steps import blocks_since, find_step
 from cliffwatch.analysis.online.together import joins_another, take_in_affected, together_with
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
@@ -30,9 +31,7 @@ from cliffwatch.analysis.thresholds import (
     AFTER_LOAD,
     ALONE_WINDOWS,
     CLIFF_CONFIDENCE,
-    DRIFT_CONFIDENCE,
     EXCURSION_WINDOWS,
-    FAR_BEYOND,
     FURTHER_EXCURSION,
     FURTHER_STEP,
     LONG_SPAN,
@@ -177,11 +176,10 @@ class OnlineDetector:
         """Detect a rise that no noise explains, in a run without an active change, or far beyond the active one."""
         more_load = self._mask.window < self._explained_until
         level = self._present[judge.name]
-        rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, partial(self._is_first, judge))
-        if rise is None:
-            return None
         levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
-        if levels and (judge.active is None or rise.level < max(levels) + log_ratio(FAR_BEYOND)):
+        is_first, degraded = partial(self._is_first, judge), max(levels, default=None)
+        rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, is_first, degraded)
+        if rise is None or (levels and judge.active is None):
             return None
         height = cliff_height(rise.level - (judge.channel.recent_level or 0.0))
         confidence = confidence_of(bool(rise.devices), bool(self._correlated.devices))
@@ -246,7 +244,7 @@ class OnlineDetector:
 
         factor = FURTHER_STEP if is_further else 1.0
         step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)
-        if step is not None and not is_gradual(channel):
+        if step is not None and not is_gradual(channel, self._correlated.named(step.device_names)):
             confidence = confidence_of(step.corroborated, step.has_device)
             windows = blocks_since(channel, step.span) * BLOCK
             yield from self._found(judge, sample, step.height, windows, step.device_names, confidence)
@@ -262,23 +260,21 @@ class OnlineDetector:
         base = judge.base() if judge.floor is None else judge.floor
         channel = judge.channel
         drift = find_drift(channel, base, judge.statistics.sigma(LONG_SPAN), self._correlated)
+        since = None if drift is None else sudden_since(channel, self._correlated.named(drift.devices))
+        if drift is not None and since is not None:
+            # A step that was too small or too noisy to be found as one.
+            height = middle(channel.last_blocks(since)) - (channel.recent_level or 0.0)
+            confidence = confidence_of(bool(drift.devices), bool(self._correlated.devices))
+            yield from self._found(judge, sample, height, since * BLOCK, drift.devices, confidence)
+            return
         if drift is None and channel.halves and channel.halves[-1][1] > judge.course_end:
             judge.course_end = channel.halves[-1][1]
             drift = find_joint_drift(channel, base, self._correlated)
         if drift is None:
             return
         judge.healthy = base
-        judge.active = Finding(
-            FindingKind.DRIFT,
-            onset=max(self._earliest, sample.end - drift.blocks * BLOCK * self._window_seconds),
-            series=judge.name,
-            baseline=math.exp(base),
-            level=math.exp(base + drift.rise),
-            ratio=math.exp(drift.rise),
-            confidence=DRIFT_CONFIDENCE if drift.devices else confidence_of(False, True),
-            detected=sample.end,
-            corroborated_by=drift.devices,
-        )
+        onset = max(self._earliest, sample.end - drift.blocks * BLOCK * self._window_seconds)
+        judge.active = drift.finding(judge.name, base, onset, sample.end)
         judge.found_window = self._mask.window
         judge.sizing = Sizing(FindingKind.DRIFT)
         judge.measure(judge.active, judge.sizing)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cliffwatch.analysis.cliff import confidence_of
+from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.correlated import CorrelatedSeries
 from cliffwatch.analysis.online.rising import fit_rising
@@ -18,6 +20,7 @@ from cliffwatch.analysis.thresholds import (
     CLIENT_DRIFT_BY_SWING,
     CLIENT_DRIFT_RATIO,
     COLD,
+    DRIFT_CONFIDENCE,
     DRIFT_CONTRADICTED_BY,
     DRIFT_MARGIN,
     DRIFT_RATIO,
@@ -54,6 +57,20 @@ class Drift:
     rise: float
     blocks: int
     devices: tuple[str, ...]
+
+    def finding(self, series: str, base: float, onset: float, detected: float) -> Finding:
+        """Finding of this drift of a `series` from the level `base` (a logarithm); times in seconds."""
+        return Finding(
+            FindingKind.DRIFT,
+            onset=onset,
+            series=series,
+            baseline=math.exp(base),
+            level=math.exp(base + self.rise),
+            ratio=math.exp(self.rise),
+            confidence=DRIFT_CONFIDENCE if self.devices else confidence_of(False, True),
+            detected=detected,
+            corroborated_by=self.devices,
+        )
 
 
 def find_drift(channel: Channel, base: float, sigma: float | None, correlated: CorrelatedSeries) -> Drift | None:

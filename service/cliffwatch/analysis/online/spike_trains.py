@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from cliffwatch.analysis.cliff import confidence_of
 from cliffwatch.analysis.finding import Finding, FindingKind, Sample
 from cliffwatch.analysis.online.series_judge import Judge
+from cliffwatch.analysis.online.shape import is_gradual
 from cliffwatch.analysis.online.spikes import Spike
-from cliffwatch.analysis.online.steps import is_gradual
 from cliffwatch.analysis.sizes import Sizing
-from cliffwatch.analysis.thresholds import SPIKE_QUIET, SPIKE_WINDOWS, TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS, WARM_UP
+from cliffwatch.analysis.thresholds import (
+    CLEARLY_GRADUAL,
+    SPIKE_QUIET,
+    SPIKE_WINDOWS,
+    TRAIN_OVER_DISTANCES,
+    TRAIN_OVER_WINDOWS,
+    WARM_UP,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ def follow_spikes(judge: Judge, deviation: float, present: Present) -> Iterator[
     if judge.channel.windows < WARM_UP and not judge.channel.declared:
         return
     # The recent level lags behind a level that rises all along, and any noise stands out from it.
-    if is_gradual(judge.channel):
+    if is_gradual(judge.channel, factor=CLEARLY_GRADUAL):
         return
     yield _begin(judge, train, present)
 

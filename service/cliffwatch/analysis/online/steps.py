@@ -24,7 +24,6 @@ from cliffwatch.analysis.span_lengths import (
 from cliffwatch.analysis.spread import Spread, lower_middle, middle
 from cliffwatch.analysis.thresholds import (
     ALONE_SPAN,
-    CLEARLY_GRADUAL,
     CONTRADICTED_SPAN,
     FALLING,
     INCONCLUSIVE_SPAN,
@@ -52,10 +51,6 @@ _STRIDE = 2
 _PAIRED_SPAN = 12
 #: Pairs of client and device statistics that are stored, and the fewest for a correlation.
 _PAIRS_KEPT, _PAIRS_LEAST = 96, 24
-#: Blocks over which a step and a ramp are compared, the fewest of them, and the blocks between the starts of two ramps.
-_GRADUAL_BLOCKS, _GRADUAL_LEAST, _RAMP_STRIDE = 150, 3 * REFERENCE_MINIMUM, 15
-#: Median deviations from the median at which values are clipped; least blocks before a step.
-_OUTLIER, _EDGE_LEAST = 5, 3
 #: Last blocks whose median is the present level; and blocks before two spans, all of which are searched for a step's
 #: start.
 _PRESENT_BLOCKS, _BEFORE_BLOCKS = 3, 12
@@ -268,27 +263,3 @@ def blocks_since(channel: Channel, span: int) -> int:
     sizes = np.arange(2, count - 1, dtype=np.float64)
     left = np.cumsum(values)[1 : count - 2]
     return count - 2 - int(np.argmax(left**2 / sizes + left**2 / (count - sizes)))
-
-
-def is_gradual(channel: Channel) -> bool:
-    """Whether the last hours are clearly better described by a line that begins to rise than by a step."""
-    values = channel.last_blocks(_GRADUAL_BLOCKS)
-    count = len(values)
-    if count < _GRADUAL_LEAST:
-        return False
-    centre = middle(values)
-    reach = _OUTLIER * middle(np.abs(values - centre))
-    values = np.clip(values, centre - reach, centre + reach)
-    values = values - values.mean()
-    at = np.arange(count, dtype=np.float64)
-    # The part of the sum of squares that each shape explains.
-    left = np.cumsum(values)[2:-_EDGE_LEAST]
-    sizes = np.arange(_EDGE_LEAST, count - 2, dtype=np.float64)
-    step = float((left**2 / sizes + left**2 / (count - sizes)).max())
-    ramp = 0.0
-    for start in range(0, count - STEP_SPANS[-1] + 1, _RAMP_STRIDE):
-        line = np.clip(at - start, 0, None)
-        line -= line.mean()
-        ramp = max(ramp, float(line @ values) ** 2 / float(line @ line))
-    power = float(values @ values)
-    return power - ramp < CLEARLY_GRADUAL * (power - step)
