@@ -30,3 +30,18 @@ def test_a_rise_that_goes_on_is_a_drift_from_the_first(generator: ModuleType, se
 def test_a_step_that_is_found_late_is_still_a_step(generator: ModuleType, seed: int) -> None:
     """Forty minutes of it are as far above the hours before as a drift would be."""
     assert first_raised(generator, seed, "step").kind is FindingKind.STEP
+
+
+@pytest.mark.parametrize(("generator", "seed"), [(lognormal, 221), (lognormal, 225), (heavy, 231), (heavy, 232)])
+def test_a_step_just_below_a_cliff_is_a_step(generator: ModuleType, seed: int) -> None:
+    """In the noise of a few windows, a rise of a third is a rise of a half every now and then."""
+    assert first_raised(generator, seed, "step").kind is FindingKind.STEP
+
+
+@pytest.mark.parametrize("seed", [123, 134])
+def test_a_level_that_a_step_came_back_to_is_no_drift(seed: int) -> None:
+    """A step that mostly went away leaves the run above its baseline, and the daily swing on top of that."""
+    soak = {123: heavy, 134: queue}[seed].make(seed)
+    found = replay(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+    assert FindingKind.RECOVERY in {each.kind for each in found}
+    assert FindingKind.DRIFT not in {each.kind for each in found}

@@ -24,20 +24,21 @@ from cliffwatch.analysis.thresholds import (
 _LEAST_HEIGHT = log_ratio(CLIFF_RATIO)
 
 
-def is_cliff(height: float) -> bool:
-    """Whether a sudden change is a cliff. `height`: the rise of the level (a logarithm)."""
-    return height >= _LEAST_HEIGHT
+def is_cliff(height: float, noise: float = 0.0) -> bool:
+    """Whether a sudden change is a cliff. `height`: the rise of the level (a logarithm), of which a few windows know no
+    more than that it is within `noise`, one standard deviation."""
+    return height >= _LEAST_HEIGHT + noise
 
 
-def sudden_kind(height: float) -> FindingKind:
-    """Kind of a sudden change, cliff or step. `height`: the rise of the level (a logarithm)."""
-    return FindingKind.CLIFF if is_cliff(height) else FindingKind.STEP
+def sudden_kind(height: float, noise: float = 0.0) -> FindingKind:
+    """Kind of a sudden change, cliff or step; `height` and `noise` as for `is_cliff`."""
+    return FindingKind.CLIFF if is_cliff(height, noise) else FindingKind.STEP
 
 
-def cliff_height(height: float) -> float:
+def cliff_height(height: float, noise: float) -> float:
     """Height (a logarithm) of a rise that is known to be a cliff, raised to the least height of a cliff if it is below:
     the rise may look too small from the recent level, if that rose too."""
-    return max(height, _LEAST_HEIGHT)
+    return max(height, _LEAST_HEIGHT + noise)
 
 
 def height_to_join(height: float) -> float:

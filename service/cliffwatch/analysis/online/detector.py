@@ -168,7 +168,7 @@ class OnlineDetector:
             is_block
             and not judge.excursions.is_settling
             and not judge.excursions.returned
-            and (height is None or not is_cliff(height))
+            and (height is None or not is_cliff(height, sigma))
         ):
             yield from self._slow(judge, sample)
 
@@ -181,7 +181,7 @@ class OnlineDetector:
         rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, is_first, degraded)
         if rise is None or (levels and judge.active is None):
             return None
-        height = cliff_height(rise.level - (judge.channel.recent_level or 0.0))
+        height = cliff_height(rise.level - (judge.channel.recent_level or 0.0), judge.channel.fast_sigma())
         confidence = confidence_of(bool(rise.devices), bool(self._correlated.devices))
         finding = self._changed(judge, sample, height, rise.windows, rise.devices, confidence)
         if judge.active is not None:
@@ -232,7 +232,7 @@ class OnlineDetector:
         shortest = 0 if channel.declared or channel.windows >= WARM_UP else WARMING_SPAN
 
         def may_fire(span: int, height: float) -> bool:
-            if is_further and not is_cliff(height):
+            if is_further and not is_cliff(height, channel.fast_sigma()):
                 return False
             if span < shortest or self._correlated.more_load(span):
                 return False
@@ -304,7 +304,7 @@ class OnlineDetector:
         first = max(0, len(self._ends) - windows)
         judge.began_window = self._mask.window - windows
         finding = Finding(
-            sudden_kind(height),
+            sudden_kind(height, judge.channel.fast_sigma()),
             onset=self._ends[first] - self._window_seconds,
             series=judge.name,
             baseline=math.exp(base),
@@ -369,6 +369,7 @@ class OnlineDetector:
         if not self._has_degraded():
             for one in self._judges:
                 one.restore_state()
+            judge.floor = max(present, judge.base())
         windows = round((until - ended.onset) / self._window_seconds)
         if windows < TAUGHT_WINDOWS:
             judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump)

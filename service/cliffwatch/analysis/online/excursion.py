@@ -213,7 +213,7 @@ class Excursions:
         self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
-        if self.windows < CORROBORATED or not is_cliff(height) or height < CLIFF_SIGMAS * sigma:
+        if self.windows < CORROBORATED or not is_cliff(height, sigma) or height < CLIFF_SIGMAS * sigma:
             return False
         if sorted(self._last)[2] < STILL_THERE * self._highest and self.windows < PATIENCE:
             return False
