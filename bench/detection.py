@@ -15,6 +15,7 @@ from statistics import median
 
 from bench.figures import Figure
 from testkit.soaks import heavy, hidden, lognormal, queue
+from testkit.soaks.amplified import amplified
 from testkit.soaks.scoring import Score, score
 from testkit.soaks.soak import Soak
 
@@ -84,7 +85,11 @@ class Pooled:
 def figures() -> list[Figure]:
     """The figures of online and offline detection that docs/figures.md states."""
     corpus = list(soaks(range(FIRST_SEED, FIRST_SEED + SEEDS)))
-    return [*_online_figures(measure(corpus, online, True)), *_offline_figures(measure(corpus, offline, False))]
+    return [
+        *_online_figures(measure(corpus, online, True)),
+        *_amplified_figures(measure(with_amplification(corpus), online, True)),
+        *_offline_figures(measure(corpus, offline, False)),
+    ]
 
 
 def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
@@ -94,6 +99,11 @@ def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
         yield queue.make(seed)
         yield heavy.make(seed)
         yield hidden.make(seed)
+
+
+def with_amplification(corpus: Iterable[Soak]) -> list[Soak]:
+    """The soaks of the three generators, each with a drive that reports write amplification."""
+    return [amplified(soak) for soak in corpus if soak.generator != "hidden"]
 
 
 def online(soak: Soak) -> list[Finding]:
@@ -154,6 +164,15 @@ def _online_figures(pooled: Pooled) -> Iterator[Figure]:
             yield Figure(f"detection online: drift raised before ×{mark}", reported, "", share, at_least=True)
     cost = sum(pooled.cost_seconds) / pooled.values * 1e6
     yield Figure("detection online: processor time per window and series", cost, "µs", 50)
+
+
+def _amplified_figures(pooled: Pooled) -> Iterator[Figure]:
+    what = "detection online, write amplification reported"
+    yield Figure(f"{what}: missed", len(pooled.missed), "", 0)
+    yield Figure(f"{what}: false alarms per 24 healthy hours", pooled.false_alarms_a_day, "", 0.03)
+    for name, worst in (("cliff", 3), ("late", 4)):
+        if delays := pooled.delays.get(name):
+            yield Figure(f"{what}: {name}, worst delay", max(delays) / MINUTE, "min", worst)
 
 
 def _offline_figures(pooled: Pooled) -> Iterator[Figure]:
@@ -227,6 +246,8 @@ def main() -> None:
         for generator, pooled in pools.items():
             for line in describe(f"{name}, {generator}", pooled):
                 print(line, flush=True)
+    reported = measure(with_amplification(corpus), online, True)
+    print("\n".join(describe("online, write amplification reported", reported)))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,9 @@ class Role(StrEnum):
     QUEUE_DEPTH = "queue_depth"
     #: Operations or bytes per second: distinguishes a burst of load from a degradation.
     RATE = "rate"
+    #: Write amplification, media bytes / host bytes: distinguishes a drive's garbage collection from what the run's own
+    #: writes cost, such as a compaction.
+    WRITE_AMPLIFICATION = "write_amplification"
 
 
 class FindingKind(StrEnum):

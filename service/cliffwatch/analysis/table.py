@@ -37,8 +37,16 @@ ABOUT_COLUMNS = (
     *TEXT_COLUMNS,
 )
 #: Columns of devices, which may carry a device's number: `device_write_latency.8:0`.
-DEVICE_COLUMNS = {Role.DEVICE_LATENCY: "device_write_latency", Role.QUEUE_DEPTH: "queue_depth"}
-_DEVICE_SERIES = {"device_write_latency": "device.write_latency", "queue_depth": "device.queue_depth"}
+DEVICE_COLUMNS = {
+    Role.DEVICE_LATENCY: "device_write_latency",
+    Role.QUEUE_DEPTH: "queue_depth",
+    Role.WRITE_AMPLIFICATION: "write_amplification",
+}
+_DEVICE_SERIES = {
+    "device_write_latency": "device.write_latency",
+    "queue_depth": "device.queue_depth",
+    "write_amplification": "device.write_amplification",
+}
 #: Columns that hold a series, in the order in which messages list them.
 COLUMNS: dict[str, Series] = {
     "p50": Series("p50", Role.LATENCY, quantile=0.5),
@@ -51,6 +59,7 @@ COLUMNS: dict[str, Series] = {
     "max": Series("max", Role.LATENCY, quantile=1.0),
     "device_write_latency": Series("device_write_latency", Role.DEVICE_LATENCY),
     "queue_depth": Series("queue_depth", Role.QUEUE_DEPTH),
+    "write_amplification": Series("write_amplification", Role.WRITE_AMPLIFICATION),
     "operations_per_second": Series("operations_per_second", Role.RATE),
 }
 #: A row lasts until the next one. Where the next one is further away than this many median distances, the row lasts one
@@ -183,4 +192,4 @@ def _order(series: Series) -> tuple[int, str, int]:
         return (0, series.operation or "", round(1e6 * (series.quantile or 0.0)))
     if series.role is Role.RATE:
         return (1, "", 0)
-    return (2, series.device or "", int(series.role is Role.QUEUE_DEPTH))
+    return (2, series.device or "", list(DEVICE_COLUMNS).index(series.role))

@@ -33,6 +33,9 @@ RECOVERY_WINDOWS = 180
 EXCURSION_WINDOWS = RECOVERY_WINDOWS
 #: Windows after a burst of load in which its effect is still in the medians (30 min).
 AFTER_LOAD = 180
+#: Ratio, and standard deviations of a few windows' level, from which a drive's write amplification has risen: a slower
+#: client is then none of the excursions in which it did not rise.
+AMPLIFIED, AMPLIFIED_SIGMAS = 1.1, 4.0
 #: Factor by which a further change has to be larger in a run that has degraded already, and is noisy.
 FURTHER_EXCURSION, FURTHER_STEP = 2.0, 1.5
 #: Windows for which a secondary series has to change alone to be reported (15 min).

@@ -109,9 +109,9 @@ def analyze(
     """Find cliffs, stalls, steps, drift and recurring spikes, without the service.
 
     A CSV begins with a line that names its columns: elapsed_seconds and any of p50, p90, p95, p99, p999, p9999, mean,
-    max and device_write_latency (seconds), queue_depth, operations_per_second. An empty field was not measured. With
-    --from the file is what pgbench, sysbench, fio, kafka-producer-perf-test or OpenMessaging Benchmark printed or
-    logged, or an HdrHistogram log. Exit status: 0 for a pass, 1 for any other verdict.
+    max and device_write_latency (seconds), queue_depth, write_amplification, operations_per_second. An empty field was
+    not measured. With --from the file is what pgbench, sysbench, fio, kafka-producer-perf-test or OpenMessaging
+    Benchmark printed or logged, or an HdrHistogram log. Exit status: 0 for a pass, 1 for any other verdict.
     """
     path = Path(source)
     if from_ is not None:

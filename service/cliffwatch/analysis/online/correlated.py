@@ -13,6 +13,8 @@ from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import middle
 from cliffwatch.analysis.thresholds import (
+    AMPLIFIED,
+    AMPLIFIED_SIGMAS,
     BURST_SHARE,
     BURST_SIGMAS,
     BUSY_SIGMAS,
@@ -37,6 +39,7 @@ class CorrelatedSeries:
 
     def __init__(self, channels: Sequence[Channel]) -> None:
         self.devices = {one.series.name: one for one in channels if one.series.role is Role.DEVICE_LATENCY}
+        self._amplifications = [one for one in channels if one.series.role is Role.WRITE_AMPLIFICATION]
         self._rate = next((one for one in channels if one.series.role is Role.RATE), None)
         self.statistics = {name: SpanStatistics() for name in self.devices}
         self._rate_statistics = SpanStatistics()
@@ -85,7 +88,20 @@ class CorrelatedSeries:
             recent = middle(before) if len(before) >= LOAD_BEFORE_MINIMUM else self._rate.recent_level
             if level is not None:
                 rate, rate_sigma = level - recent, self._rate.fast_sigma()
-        return ExcursionEvidence(device, device_sigma, rate, rate_sigma, tuple(names))
+        return ExcursionEvidence(device, device_sigma, rate, rate_sigma, tuple(names), self.amplified(windows, since))
+
+    def amplified(self, windows: int, since: int) -> float | None:
+        """Largest rise (a logarithm) of a drive's write amplification, if it is more than noise: the last `windows`
+        against the time before a rise that began `since` windows ago. None where there is none."""
+        rises = []
+        for channel in self._amplifications:
+            before = channel.last_blocks(LOAD_BEFORE_BLOCKS, skip=max(windows, since) // BLOCK + 1)
+            level = channel.level(windows)
+            if level is not None and len(before) >= LOAD_BEFORE_MINIMUM:
+                rise = level - middle(before)
+                if rise > max(log_ratio(AMPLIFIED), AMPLIFIED_SIGMAS * channel.fast_sigma()):
+                    rises.append(rise)
+        return max(rises, default=None)
 
     def more_load(self, span: int) -> bool:
         """Whether the rate was higher in the last `span` blocks than before, so that load explains a rise."""

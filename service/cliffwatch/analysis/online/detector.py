@@ -158,7 +158,8 @@ class OnlineDetector:
             is_change = (not is_further or judge.excursions.windows >= UNLEARNED) and judge.excursions.is_change(
                 height / factor, sigma, evidence, channel.windows, channel.declared
             )
-            if is_change and not judge.is_within_baseline(height):
+            is_new = judge.excursions.is_amplified_anew(evidence)
+            if is_change and (is_new or not judge.is_within_baseline(height)):
                 is_sure, names = evidence.corroborates(height, sigma), evidence.device_names
                 confidence = CLIFF_CONFIDENCE if is_sure else confidence_of(False, evidence.device is not None)
                 yield from self._found(judge, sample, height, judge.excursions.windows, names, confidence)
@@ -191,7 +192,7 @@ class OnlineDetector:
 
     def _is_first(self, judge: Judge) -> bool:
         """Whether a severe rise would be the run's first: without an active degradation or a similar past excursion."""
-        return not self._has_degraded() and judge.excursions.longest(log_ratio(SEVERE_RATIO), None)[1] == 0
+        return not self._has_degraded() and judge.excursions.longest(log_ratio(SEVERE_RATIO))[1] == 0
 
     def _present_for_spikes(self, sample: Sample, deviation: float) -> Present:
         more_load = self._correlated.is_busy() or self._evidence(FAST).more_load
@@ -240,7 +241,8 @@ class OnlineDetector:
             if height > excursions.enter and not excursions.is_open:
                 return False
             began = excursions.start if excursions.is_open else at - blocks_since(channel, span) * BLOCK
-            return excursions.is_outlasted(span * BLOCK, began, height, bool(devices))
+            amplified = self._correlated.amplified(span * BLOCK, span * BLOCK)
+            return excursions.is_outlasted(span * BLOCK, began, height, bool(devices), amplified)
 
         factor = FURTHER_STEP if is_further else 1.0
         step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)

@@ -52,7 +52,8 @@ _MEDIAN_WINDOWS, _PAST_KEPT = 5, 64
 
 @dataclass(frozen=True, slots=True)
 class PastExcursion:
-    """Past excursion: its first window, its length in windows, and the client's and the device's rise as logarithms.
+    """Past excursion: its first window, its length in windows, and the rises (logarithms) of the client, the device and
+    the drive's write amplification.
 
     `had_more_load`: it came with more load, so it does not count for rises without more load.
     """
@@ -62,6 +63,7 @@ class PastExcursion:
     client: float
     device: float
     had_more_load: bool = False
+    amplified: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class ExcursionEvidence:
     """Evidence on a client's rise: the largest rise of a device, and that of the rate, at the same time (logarithms).
 
     A rise is None where not measured. `device_sigma` and `rate_sigma` are the usual spreads of these rises.
+    `amplified`: rise of a drive's write amplification, None where it is no more than noise.
     """
 
     device: float | None
@@ -76,6 +79,7 @@ class ExcursionEvidence:
     rate: float | None
     rate_sigma: float
     device_names: tuple[str, ...] = ()
+    amplified: float | None = None
 
     def corroborates(self, client: float, client_sigma: float) -> bool:
         """Whether the device slowed down by a large enough share of the client's rise, and significantly, by itself or
@@ -119,7 +123,7 @@ class Excursions:
         self._highest = 0.0
         self._closed: PastExcursion | None = None
         self._quiet = 0
-        self._device_peak = 0.0
+        self._device_peak = self._amplified_peak = 0.0
         self._had_more_load = False
 
     @property
@@ -148,7 +152,12 @@ class Excursions:
             self.windows += 1
             if level < LEAVE_PART * enter:
                 self._closed = PastExcursion(
-                    self.start, self.windows, self._peak, self._device_peak, self._had_more_load
+                    self.start,
+                    self.windows,
+                    self._peak,
+                    self._device_peak,
+                    self._had_more_load,
+                    self._amplified_peak,
                 )
                 self._quiet = 0
                 self._close()
@@ -171,6 +180,7 @@ class Excursions:
             one, self._closed = self._closed, None
             self.start, self.windows = one.start, one.windows + self._quiet + 1
             self._peak, self._device_peak, self._had_more_load = one.client, one.device, one.had_more_load
+            self._amplified_peak = one.amplified
 
     def _settle(self) -> None:
         """Close an ended excursion after a while, and set `returned` if the level is back to normal."""
@@ -185,8 +195,8 @@ class Excursions:
             self.returned = one.windows + RETURN_SETTLING
 
     def _close(self) -> None:
-        self.windows, self._peak, self._device_peak, self._had_more_load = 0, 0.0, 0.0, False
-        self._highest = 0.0
+        self.windows, self._had_more_load = 0, False
+        self._peak = self._highest = self._device_peak = self._amplified_peak = 0.0
 
     def forget(self) -> None:
         """End the present excursion without storing it."""
@@ -200,8 +210,9 @@ class Excursions:
         return known
 
     def learn(self, start: float, windows: int, client: float, device: float) -> None:
-        """Store as an excursion a rise that was raised as a change, but came back."""
-        self._past.append(PastExcursion(start, windows, client, device))
+        """Store as an excursion a rise that was raised as a change, but came back; write amplification may have risen
+        as much."""
+        self._past.append(PastExcursion(start, windows, client, device, amplified=client))
 
     def is_change(
         self, height: float, sigma: float, evidence: ExcursionEvidence, windows: int, is_learned: bool
@@ -213,11 +224,18 @@ class Excursions:
         self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
+        self._amplified_peak = max(self._amplified_peak, evidence.amplified or 0.0)
         if self.windows < CORROBORATED or not is_cliff(height, sigma) or height < CLIFF_SIGMAS * sigma:
             return False
-        if sorted(self._last)[2] < STILL_THERE * self._highest and self.windows < PATIENCE:
+        is_falling = sorted(self._last)[2] < STILL_THERE * self._highest and self.windows < PATIENCE
+        if is_falling and not self.is_amplified_anew(evidence):
             return False
         return self.windows >= self._needed(height, sigma, evidence, is_learned or windows >= WARM_UP)
+
+    def is_amplified_anew(self, evidence: ExcursionEvidence) -> bool:
+        """Whether write amplification has risen as in no past excursion, so that none of them explains the present."""
+        least = ALIKE_PART * (evidence.amplified or 0.0)
+        return evidence.amplified is not None and all(one.amplified < least for one in self._past)
 
     def _needed(self, height: float, sigma: float, evidence: ExcursionEvidence, is_learned: bool) -> int:
         corroborated = evidence.corroborates(height, sigma) and not evidence.more_load
@@ -235,18 +253,19 @@ class Excursions:
 
     def _learned(self, height: float, evidence: ExcursionEvidence, corroborated: bool) -> int:
         """Windows that a rise has to last, as learned from past excursions: the fewer of them, the longer."""
-        outlast = self.to_outlast(self.start, height, evidence.device if corroborated else None)
+        device = evidence.device if corroborated else None
+        outlast = self.to_outlast(self.start, height, device, evidence.amplified)
         return min(PATIENCE if corroborated else PATIENCE_OTHERWISE, outlast)
 
-    def to_outlast(self, start: float, height: float, device: float | None) -> int:
+    def to_outlast(self, start: float, height: float, device: float | None, amplified: float | None = None) -> int:
         """Windows for which a rise that began at window `start` may be an excursion; 0 if none like it is known or due.
 
-        `device`: the device's rise, None where it does not corroborate.
+        `device`: the device's rise, None where it does not corroborate; `amplified`: that of write amplification.
         """
-        longest, seen = self.longest(height, device)
+        longest, seen = self.longest(height, device, amplified)
         if not seen:
             return 0
-        schedule = self.schedule(height, device)
+        schedule = self.schedule(height, device, amplified)
         is_due = schedule is not None and schedule.is_due(start)
         if (
             schedule is not None
@@ -257,27 +276,30 @@ class Excursions:
             return 0
         return round((OUTLAST + (OUTLAST_DUE if is_due else OUTLAST_FEW) / seen) * longest) + 2
 
-    def is_outlasted(self, windows: int, start: float, height: float, has_device: bool) -> bool:
+    def is_outlasted(
+        self, windows: int, start: float, height: float, has_device: bool, amplified: float | None
+    ) -> bool:
         """Whether a step that began at window `start` and lasted `windows` has outlasted past excursions like it."""
-        return windows >= min(
-            OUTLAST * self.to_outlast(start, height, ALIKE_PART * height if has_device else None), HOUR
-        )
+        device = ALIKE_PART * height if has_device else None
+        return windows >= min(OUTLAST * self.to_outlast(start, height, device, amplified), HOUR)
 
-    def schedule(self, height: float, device: float | None) -> Recurrence | None:
+    def schedule(self, height: float, device: float | None, amplified: float | None) -> Recurrence | None:
         """Schedule of similar excursions of at least `CORROBORATED // 2` windows; None where they show no period."""
-        alike = [one.start for one in self._alike(height, device) if one.windows >= CORROBORATED // 2]
+        alike = [one.start for one in self._alike(height, device, amplified) if one.windows >= CORROBORATED // 2]
         return schedule_of(alike)
 
-    def longest(self, height: float, device: float | None) -> tuple[int, int]:
+    def longest(self, height: float, device: float | None = None, amplified: float | None = None) -> tuple[int, int]:
         """Length in windows of the longest similar excursion, and the number of similar excursions."""
-        alike = [one.windows for one in self._alike(height, device)]
+        alike = [one.windows for one in self._alike(height, device, amplified)]
         return max(alike, default=0), len(alike)
 
-    def _alike(self, height: float, device: float | None) -> list[PastExcursion]:
-        """Past excursions of similar height; with `device`, only those that the device showed without more load."""
+    def _alike(self, height: float, device: float | None, amplified: float | None) -> list[PastExcursion]:
+        """Past excursions of similar height; with `device`, only those that the device showed without more load; with
+        `amplified`, only those in which write amplification rose as much."""
         return [
             one
             for one in self._past
             if one.client >= ALIKE_PART * height
+            and one.amplified >= ALIKE_PART * (amplified or 0.0)
             and (device is None or (one.device >= ALIKE_PART * device and not one.had_more_load))
         ]
