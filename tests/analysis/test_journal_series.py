@@ -15,9 +15,10 @@ def window(counters: dict[str, int], gauges: dict[str, float] | None = None) -> 
     return JournalWindow(0, 100.0, 110.0, "soak", counters, gauges or {}, latency, (0, 0))
 
 
-def test_a_window_gives_quantiles_rate_device_latency_and_queue_depth() -> None:
+def test_a_window_gives_quantiles_rate_and_what_devices_measure() -> None:
     counters = {"operations": 5000, "device_write_operations": 400, "device_write_milliseconds": 80}
-    series, samples = samples_from_windows([window(counters, {"device_queue_depth": 3.5})])
+    gauges = {"device_queue_depth": 3.5, "device_write_amplification": 1.8}
+    series, samples = samples_from_windows([window(counters, gauges)])
     (sample,) = samples
     assert (sample.start, sample.end, sample.phase) == (100, 110, "soak")
     assert sample.values["append.p99"] == 0.004
@@ -25,9 +26,11 @@ def test_a_window_gives_quantiles_rate_device_latency_and_queue_depth() -> None:
     assert sample.values["operations_per_second"] == 500
     assert sample.values["device.write_latency"] == pytest.approx(0.0002)
     assert sample.values["device.queue_depth"] == 3.5
+    assert sample.values["device.write_amplification"] == 1.8
     by_name = {one.name: one for one in series}
     assert (by_name["append.p999"].operation, by_name["append.p999"].quantile) == ("append", 0.999)
     assert by_name["device.write_latency"].role is Role.DEVICE_LATENCY
+    assert by_name["device.write_amplification"].role is Role.WRITE_AMPLIFICATION
     assert set(sample.values) <= set(by_name)
 
 
@@ -41,10 +44,12 @@ def test_each_of_several_drives_has_its_own_series() -> None:
         "8:16.write_operations": 10,
         "8:16.write_milliseconds": 20,
     }
-    series, (sample,) = samples_from_windows([window(counters, {"8:16.queue_depth": 2.0})])
+    gauges = {"8:16.queue_depth": 2.0, "8:16.write_amplification": 3.1}
+    series, (sample,) = samples_from_windows([window(counters, gauges)])
     assert sample.values["device.write_latency.8:0"] == pytest.approx(0.0005)
     assert sample.values["device.write_latency.8:16"] == pytest.approx(0.002)
     assert sample.values["device.queue_depth.8:16"] == 2
+    assert sample.values["device.write_amplification.8:16"] == 3.1
     assert {one.device for one in series if one.role is Role.DEVICE_LATENCY} == {None, "8:0", "8:16"}
 
 

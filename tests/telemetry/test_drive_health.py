@@ -7,6 +7,8 @@ import pytest
 from testkit.ports import free_port
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
+from cliffwatch.coordinator.drive_wear import DriveWear
+from cliffwatch.model.window import EngineWindow
 from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.drive_health import DriveHealth, DriveSource, drive_health, write_amplification
 from cliffwatch.telemetry.prometheus import QueryFailed
@@ -73,6 +75,16 @@ def test_each_drive_says_what_it_counts_and_nothing_else(prometheus: PrometheusS
     ), "a drive that was not written to has no write amplification"
     assert reported["nvme1n1"] == DriveHealth(answers=0.0)
     assert set(reported) == {"loop2", "nvme0n1", "nvme1n1"}
+
+
+def test_windows_of_a_run_have_what_its_drives_amplify(prometheus: PrometheusServer) -> None:
+    drives = {"loop2": "7:2", "nvme0n1": "259:0"}
+    wear = DriveWear(DriveSource(prometheus.address), 'device=~"loop2|nvme0n1"', drives, lambda: float(NOW))
+    with wear:
+        wear.ask()
+    window = EngineWindow(NOW - STEP, NOW, {})
+    wear.add_to(window)
+    assert window.gauges == {"7:2.write_amplification": 2.5}, "the other one was not written to"
 
 
 def test_what_was_reported_long_ago_is_not_known_now(prometheus: PrometheusServer) -> None:

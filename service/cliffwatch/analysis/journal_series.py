@@ -19,6 +19,7 @@ UPDATED_NOTE, ENDED_NOTE = "finding_updated", "finding_ended"
 BASELINE_NOTE = "baseline"
 RATE = "operations_per_second"
 DEVICE = "device"
+AMPLIFICATION = "write_amplification"
 #: Events of Kafka's engine when partitions of its topics change their leader or have none.
 LEADER_EVENTS = ("leader_changed", "partitions_without_leader")
 #: Events of an engine, or of the worker about its engine, that explain what is measured after them.
@@ -60,6 +61,7 @@ def series_of(window: JournalWindow) -> list[Series]:
         suffix = "" if device is None else f".{device}"
         series.append(Series(f"{DEVICE}.write_latency{suffix}", Role.DEVICE_LATENCY, device=device))
         series.append(Series(f"{DEVICE}.queue_depth{suffix}", Role.QUEUE_DEPTH, device=device))
+        series.append(Series(f"{DEVICE}.{AMPLIFICATION}{suffix}", Role.WRITE_AMPLIFICATION, device=device))
     return series
 
 
@@ -90,6 +92,9 @@ def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
         depth = window.gauges.get(f"{prefix}queue_depth")
         if depth is not None:
             values[f"{DEVICE}.queue_depth{suffix}"] = depth
+        amplification = window.gauges.get(f"{prefix}{AMPLIFICATION}")
+        if amplification is not None:
+            values[f"{DEVICE}.{AMPLIFICATION}{suffix}"] = amplification
     return Sample(window.start, window.end, values, window.phase, age, OBSERVED_SERIES not in window.gauges)
 
 

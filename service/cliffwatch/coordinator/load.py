@@ -12,6 +12,7 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.coordinator.commit import JOURNAL_FULL, WindowCommitter
 from cliffwatch.coordinator.context import RunContext
 from cliffwatch.coordinator.detection import CATCH_UP_SECONDS, Detection
+from cliffwatch.coordinator.drive_wear import DriveWear
 from cliffwatch.coordinator.part_journals import PartJournals, windows_since
 from cliffwatch.coordinator.part_windows import PartWindows
 from cliffwatch.coordinator.remote_drives import RemoteDrives
@@ -75,6 +76,7 @@ class LoadPhase:
         parts: RunParts,
         drives: dict[str, list[str]],
         elsewhere: RemoteDrives | None,
+        wear: DriveWear,
         resumed: bool,
     ) -> None:
         """`drives`: drives below each part's target, as major:minor. `elsewhere`: drives of other hosts to watch."""
@@ -86,6 +88,7 @@ class LoadPhase:
         self._timeline = timeline
         self._parts = parts
         self._elsewhere = elsewhere
+        self._wear = wear
         self._merging = _merging_of(context, timeline, drives) if len(parts.names) > 1 else None
         self._journals = PartJournals(context.directory, parts.names if self._merging else (), timeline.load_start)
         self._steady = self._recall_steady()
@@ -208,6 +211,7 @@ class LoadPhase:
     def _add(self, window: EngineWindow) -> None:
         if self._elsewhere is not None:
             self._elsewhere.add_to(window)
+        self._wear.add_to(window)
         self._committer.add(window)
 
     def _notice(self, event: Happened) -> None:

@@ -3,7 +3,7 @@
 Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Problem
 from cliffwatch.coordinator.context import RunContext
+from cliffwatch.coordinator.drive_wear import DriveWear
 from cliffwatch.coordinator.load import WORKER_INTERRUPTED, LoadOutcome, LoadPhase
 from cliffwatch.coordinator.metrics import RunFileSystem
 from cliffwatch.coordinator.place import Place
@@ -34,7 +35,9 @@ from cliffwatch.model.timeline import Timeline, lead_seconds
 from cliffwatch.part.context import own_cost
 from cliffwatch.part.lines import Clear, Cleared, DriveBelow, Flush, Flushed, Held, Order, Prepare, Prepared
 from cliffwatch.telemetry.address import address_of
+from cliffwatch.telemetry.catalogue import any_of
 from cliffwatch.telemetry.collection import CollectionTask
+from cliffwatch.telemetry.drive_health import DriveSource
 from cliffwatch.telemetry.drives import RemoteDrive, find_drives
 
 #: Least time that a stopped run has to flush the page cache, even if the engine used up the grace period of the stop.
@@ -145,8 +148,8 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
         raise
     counted = {part: [] if elsewhere is not None else each.drives for part, each in held.items()}
     numbers = {part: [drive.major_minor for drive in each] for part, each in counted.items()}
-    with _watching(context, elsewhere) as watched:
-        outcome = LoadPhase(context, timeline, parts, numbers, watched, resumed).execute()
+    with _watching(context, elsewhere) as watched, _wear(context, drives) as wear:
+        outcome = LoadPhase(context, timeline, parts, numbers, watched, wear, resumed).execute()
     try:
         _leave_clean(context, parts, outcome)
     except PartLeftError:
@@ -200,6 +203,19 @@ def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Itera
         return
     with RemoteDrives(server, asked.selector, elsewhere, context.workload.window, context.run_clock.now) as drives:
         yield drives
+
+
+def _wear(context: RunContext, drives: Sequence[DriveBelow]) -> DriveWear:
+    """Write amplification of the run's drives; in virtual time, and where no Prometheus is known, of none."""
+    numbers = {} if context.is_virtual else {drive.name: drive.major_minor for drive in drives}
+    asked = context.order.drives
+    selector = asked.selector if asked is not None else f'job="drive",device=~{any_of(list(numbers))}'
+    try:
+        source = DriveSource.of(context.settings, asked)
+    except Problem:
+        # A server that is not known any more: `_watching` records that.
+        source = DriveSource(None)
+    return DriveWear(source, selector, numbers, context.run_clock.now)
 
 
 def _leave_clean(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:

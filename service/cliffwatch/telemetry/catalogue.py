@@ -161,8 +161,8 @@ class SeriesScope:
         """PromQL of a series for this run."""
         values = {
             "run": json.dumps(self.run_id),
-            "devices": _any_of(self.devices),
-            "mount_points": _any_of(self.mount_points),
+            "devices": any_of(self.devices),
+            "mount_points": any_of(self.mount_points),
             "range": f"{range_milliseconds}ms",
         }
         expression = series.expression
@@ -182,6 +182,6 @@ class SeriesScope:
         return len(known.get(subject, "1")) > 0
 
 
-def _any_of(names: Sequence[str]) -> str:
+def any_of(names: Sequence[str]) -> str:
     """Quoted PromQL string with a regular expression that matches just these names."""
     return json.dumps("|".join(re.escape(name) for name in names), ensure_ascii=False)

@@ -17,9 +17,8 @@ from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryF
 _PATIENCE_SECONDS = 2.0
 _AMPLIFICATION_SPAN = "10m"
 _MEDIA_WRITTEN = "cliffwatch_drive_media_written_bytes_total"
-_AMPLIFICATION = (
-    f"increase({_MEDIA_WRITTEN}[{{span}}]) / (increase(cliffwatch_drive_host_written_bytes_total[{{span}}]) > 0)"
-)
+_HOST_WRITTEN = "cliffwatch_drive_host_written_bytes_total"
+_AMPLIFICATION = f"increase({_MEDIA_WRITTEN}[{{span}}]) / (increase({_HOST_WRITTEN}[{{span}}]) > 0)"
 
 #: PromQL by the field of DriveHealth that it fills; each series has the label `device`.
 _QUESTIONS: Mapping[str, str] = {
@@ -96,6 +95,39 @@ def write_amplification(source: DriveSource, wall_seconds: float, span_seconds: 
     """Write amplification by the drive's name, over the last `span_seconds`. Raises QueryFailed."""
     answers = _ask(source.server, _AMPLIFICATION.format(span=f"{max(1, round(span_seconds))}s"), wall_seconds)
     return {source.name_of(answer.labels): float(answer.values[-1]) for answer in answers if len(answer.values)}
+
+
+@dataclass(frozen=True, slots=True)
+class BytesWritten:
+    """Bytes that were written to a drive (`host`), and that it wrote to its media."""
+
+    host: float
+    media: float
+
+    @property
+    def amplification(self) -> float:
+        return self.media / self.host
+
+
+def read_bytes_written(
+    prometheus: Prometheus, source: DriveSource, selector: str, until: float, span_seconds: float
+) -> dict[str, dict[float, BytesWritten]]:
+    """Counted bytes by drive and by time of the scrape (seconds since the epoch), of the last `span_seconds` before
+    `until`. Drives that do not report both counters are absent. Raises QueryFailed."""
+    query = f'{{__name__=~"{_HOST_WRITTEN}|{_MEDIA_WRITTEN}",{selector}}}[{max(1, round(span_seconds))}s]'
+    read: dict[str, dict[float, dict[str, float]]] = {}
+    for answer in prometheus.query_samples(query, until):
+        of_drive = read.setdefault(source.name_of(answer.labels), {})
+        for moment, value in zip(answer.times.tolist(), answer.values.tolist(), strict=True):
+            of_drive.setdefault(moment / 1000, {})[answer.name] = value
+    return {
+        drive: {
+            moment: BytesWritten(counted[_HOST_WRITTEN], counted[_MEDIA_WRITTEN])
+            for moment, counted in of_drive.items()
+            if len(counted) == 2
+        }
+        for drive, of_drive in read.items()
+    }
 
 
 def _ask(server: PrometheusAddress | None, query: str, wall_seconds: float) -> list[PrometheusAnswer]:

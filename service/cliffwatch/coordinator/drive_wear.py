@@ -1,0 +1,104 @@
+"""Write amplification of a run's drives, which its windows have as gauges: evidence of garbage collection in detection.
+
+A thread polls Prometheus for the bytes that each drive counts, so that the load never waits for an answer. A drive
+counts in large units and is scraped now and then: a window has the amplification over the last minute or more before
+its end. Where Prometheus does not answer, or a drive does not report what it writes to its media, windows have none.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from cliffwatch.base.rounds import Rounds
+from cliffwatch.base.units import four_digits
+from cliffwatch.model.window import EngineWindow
+from cliffwatch.telemetry.drive_health import BytesWritten, DriveSource, read_bytes_written
+from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
+
+#: Seconds between queries to Prometheus; and between the two scrapes of an amplification, at least and at most.
+PERIOD_SECONDS, SPAN_SECONDS, LONGEST_SECONDS = 5.0, 60.0, 180.0
+#: Fewer bytes written in that time are too few for a ratio: a drive may count in units of 32 MB.
+BYTES_LEAST = 256 << 20
+_PATIENCE_SECONDS = 2.0
+GAUGE = "write_amplification"
+
+_LOG = logging.getLogger(__name__)
+
+
+class DriveWear:
+    """Write amplification of one run's drives. Use as a context manager: a thread polls Prometheus meanwhile."""
+
+    def __init__(
+        self, source: DriveSource, selector: str, numbers: Mapping[str, str], now: Callable[[], float]
+    ) -> None:
+        """`source`: where the drives' series are; without a server, windows get nothing. `selector` selects the drives.
+        `numbers`: for each drive's name, the number that its counters are named with. `now` returns run time."""
+        self._source, self._selector, self._numbers, self._now = source, selector, numbers, now
+        self._lock = threading.Lock()
+        self._known: dict[str, dict[float, BytesWritten]] = {name: {} for name in numbers}
+        self._prometheus: Prometheus | None = None
+        self._has_failed = False
+        self._rounds = Rounds("wear", PERIOD_SECONDS, self.ask, "the drives' written bytes could not be read")
+
+    def __enter__(self) -> "DriveWear":
+        if self._source.server is not None and self._numbers:
+            self._rounds.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._rounds.stop()
+        self._close()
+
+    def _close(self) -> None:
+        """Close the connection; the next one reads the files with the server's secrets again."""
+        if self._prometheus is not None:
+            self._prometheus.close()
+            self._prometheus = None
+
+    def ask(self) -> None:
+        """Query Prometheus once and store what drives counted. The log has the first of several failed queries."""
+        assert self._source.server is not None, "started with a server only"
+        try:
+            if self._prometheus is None:
+                self._prometheus = Prometheus(self._source.server, 0.0)
+            self._prometheus.deadline = time.monotonic() + _PATIENCE_SECONDS
+            self.add(read_bytes_written(self._prometheus, self._source, self._selector, self._now(), LONGEST_SECONDS))
+        except QueryFailed as error:
+            self._close()
+            if not self._has_failed:
+                _LOG.warning("windows have no write amplification: %s", error)
+            self._has_failed = True
+        else:
+            self._has_failed = False
+
+    def add(self, scrapes: Mapping[str, Mapping[float, BytesWritten]]) -> None:
+        """Add scrapes; some may have been added before. Drives that the run does not watch are ignored."""
+        oldest = self._now() - 2 * LONGEST_SECONDS
+        with self._lock:
+            for name, known in self._known.items():
+                known.update(scrapes.get(name, {}))
+                self._known[name] = {moment: each for moment, each in known.items() if moment >= oldest}
+
+    def add_to(self, window: EngineWindow) -> None:
+        """Add the gauges `device_write_amplification`, of all drives together, and of several drives each one's."""
+        with self._lock:
+            written = {name: written_until(known, window.end) for name, known in self._known.items()}
+        found = [(self._numbers[name], each) for name, each in written.items() if each is not None]
+        if found and len(found) == len(self._numbers):
+            together = BytesWritten(sum(each.host for _, each in found), sum(each.media for _, each in found))
+            window.gauges[f"device_{GAUGE}"] = four_digits(together.amplification)
+        if len(self._numbers) > 1:
+            window.gauges.update({f"{number}.{GAUGE}": four_digits(each.amplification) for number, each in found})
+
+
+def written_until(known: Mapping[float, BytesWritten], end: float) -> BytesWritten | None:
+    """Bytes written between two scrapes before `end`; None where they are too old, too far apart, or too few bytes."""
+    last = max((moment for moment in known if moment <= end), default=None)
+    if last is None or end - last > SPAN_SECONDS:
+        return None
+    first = max((moment for moment in known if moment <= last - SPAN_SECONDS), default=None)
+    if first is None or last - first > LONGEST_SECONDS:
+        return None
+    written = BytesWritten(known[last].host - known[first].host, known[last].media - known[first].media)
+    return written if written.host >= BYTES_LEAST and written.media > 0 else None
