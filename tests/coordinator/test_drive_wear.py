@@ -59,19 +59,38 @@ def test_later_windows_see_what_was_scraped_by_then() -> None:
     assert gauges(wear, NOW - 15) == {"device_write_amplification": 2.0}
 
 
+def test_what_was_written_slowly_is_counted_for_longer() -> None:
+    """For half a minute where that is enough, as far back as that takes where it is not."""
+    wear = watching({"sda": "8:0"})
+    slow = {NOW - 120: BytesWritten(0, 0), NOW - 60: BytesWritten(200e6, 300e6), NOW - 5: BytesWritten(400e6, 1200e6)}
+    wear.add({"sda": slow})
+    assert gauges(wear) == {"device_write_amplification": 3.0}
+    wear.add({"sda": {moment: BytesWritten(10 * each.host, 10 * each.media) for moment, each in slow.items()}})
+    assert gauges(wear) == {"device_write_amplification": 4.5}
+
+
 @pytest.mark.parametrize(
     "scrapes",
     [
         {},
         counted(2.0, 5),
-        counted(2.0, 45, 30, 15),
+        counted(2.0, 40, 30, 15),
         counted(2.0, 300, 5),
         counted(2.0, 150, 90),
         counted(2.0, 70, 5, bytes_per_second=0.9 * BYTES_LEAST / 65),
         {NOW - 70: BytesWritten(9e12, 18e12), NOW - 5: BytesWritten(1e9, 2e9)},
         {NOW - 70: BytesWritten(1e12, 2e12), NOW - 5: BytesWritten(2e12, 2e12)},
     ],
-    ids=["never", "once", "for-less-than-a-minute", "too-far-apart", "too-long-ago", "little", "reset", "no-media"],
+    ids=[
+        "never",
+        "once",
+        "for-less-than-half-a-minute",
+        "too-far-apart",
+        "too-long-ago",
+        "little",
+        "reset",
+        "no-media",
+    ],
 )
 def test_what_makes_no_ratio_is_absent(scrapes: dict[float, BytesWritten]) -> None:
     wear = watching({"sda": "8:0"})

@@ -1,8 +1,9 @@
 """Write amplification of a run's drives, which its windows have as gauges: evidence of garbage collection in detection.
 
 A thread polls Prometheus for the bytes that each drive counts, so that the load never waits for an answer. A drive
-counts in large units and is scraped now and then: a window has the amplification over the last minute or more before
-its end. Where Prometheus does not answer, or a drive does not report what it writes to its media, windows have none.
+counts in large units and is scraped now and then: a window has the amplification over the last half minute or more
+before its end. Where Prometheus does not answer, or a drive does not report what it writes to its media, windows have
+none.
 """
 
 import logging
@@ -17,7 +18,9 @@ from cliffwatch.telemetry.drive_health import BytesWritten, DriveSource, read_by
 from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
 
 #: Seconds between queries to Prometheus; and between the two scrapes of an amplification, at least and at most.
-PERIOD_SECONDS, SPAN_SECONDS, LONGEST_SECONDS = 5.0, 60.0, 180.0
+PERIOD_SECONDS, SPAN_SECONDS, LONGEST_SECONDS = 5.0, 30.0, 180.0
+#: A last scrape that is older than this says nothing of a window: exporters are scraped once a minute or more often.
+STALE_SECONDS = 75.0
 #: Fewer bytes written in that time are too few for a ratio: a drive may count in units of 32 MB.
 BYTES_LEAST = 256 << 20
 _PATIENCE_SECONDS = 2.0
@@ -93,12 +96,15 @@ class DriveWear:
 
 
 def written_until(known: Mapping[float, BytesWritten], end: float) -> BytesWritten | None:
-    """Bytes written between two scrapes before `end`; None where they are too old, too far apart, or too few bytes."""
+    """Bytes written between the last scrape before `end` and the latest one before it that they are enough since; None
+    where scrapes are too old or too far apart, or bytes too few."""
     last = max((moment for moment in known if moment <= end), default=None)
-    if last is None or end - last > SPAN_SECONDS:
+    if last is None or end - last > STALE_SECONDS:
         return None
-    first = max((moment for moment in known if moment <= last - SPAN_SECONDS), default=None)
-    if first is None or last - first > LONGEST_SECONDS:
-        return None
-    written = BytesWritten(known[last].host - known[first].host, known[last].media - known[first].media)
-    return written if written.host >= BYTES_LEAST and written.media > 0 else None
+    for first in sorted(known, reverse=True):
+        if not SPAN_SECONDS <= last - first <= LONGEST_SECONDS:
+            continue
+        written = BytesWritten(known[last].host - known[first].host, known[last].media - known[first].media)
+        if written.host >= BYTES_LEAST and written.media > 0:
+            return written
+    return None
