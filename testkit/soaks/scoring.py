@@ -11,13 +11,17 @@ from cliffwatch.analysis.finding import Finding, FindingKind
 EARLY_SECONDS = 120.0
 #: A finding whose onset is further than this from a degradation's onset does not match the degradation.
 PLACED_SECONDS = 1800.0
+UNDER_COMPACTION = ", under compaction"
 
 
 @dataclass(slots=True)
 class Score:
-    """Score of one soak. `delays` and `onset_errors` in seconds, by the degradation's name; `drift_marks` maps a ratio
-    to whether drift was detected before it reached that ratio. Findings that match no degradation are `false_alarms`
-    before the first degradation, and `extra` later; `misnamed` match a degradation but name another kind."""
+    """Score of one soak. `delays` and `onset_errors` in seconds, by `name_of` the degradation; `drift_marks` maps a
+    ratio to whether drift was detected before it reached that ratio.
+
+    Findings that match no degradation are `false_alarms` before the first degradation, and `extra` later; `misnamed`
+    match a degradation but name another kind.
+    """
 
     hours: float = 0.0
     healthy_hours: float = 0.0
@@ -51,9 +55,9 @@ def score(soak: Soak, findings: Sequence[Finding], online: bool) -> Score:
             continue
         if found.kind is not truth.kind:
             result.misnamed.append(found)
-        result.onset_errors.setdefault(truth.name, []).append(found.onset - truth.onset)
+        result.onset_errors.setdefault(name_of(truth, soak), []).append(found.onset - truth.onset)
         if found.detected is not None:
-            result.delays.setdefault(truth.name, []).append(found.detected - truth.onset)
+            result.delays.setdefault(name_of(truth, soak), []).append(found.detected - truth.onset)
             for mark, at in truth.marks.items():
                 result.drift_marks.setdefault(mark, []).append(found.detected <= at)
     first = min((truth.onset for truth in soak.truths), default=float("inf"))
@@ -66,6 +70,13 @@ def score(soak: Soak, findings: Sequence[Finding], online: bool) -> Score:
         else:
             result.extra.append(finding)
     return result
+
+
+def name_of(truth: Truth, soak: Soak) -> str:
+    """Name of a degradation. A cliff in a run with compaction is named apart: it may be as high as a compaction, and
+    then has to outlast it."""
+    is_like_compaction = truth.kind is FindingKind.CLIFF and "compaction" in soak.healthy
+    return truth.name + UNDER_COMPACTION if is_like_compaction else truth.name
 
 
 def _placed(truth: Truth) -> float:

@@ -32,6 +32,13 @@ def test_the_right_finding_is_all_that_is_wanted() -> None:
     assert found.delays == {"cliff": [60.0]}
 
 
+def test_a_cliff_that_compaction_hides_is_counted_apart() -> None:
+    compacting = replace(SOAK, healthy=("burst", "compaction"))
+    assert score(compacting, [RIGHT], online=True).delays == {"cliff, under compaction": [60.0]}
+    step = replace(compacting, truths=(Truth("step", FindingKind.STEP, ONSET, 1.3),))
+    assert score(step, [RIGHT], online=True).delays == {"step": [60.0]}
+
+
 @pytest.mark.parametrize("online", [True, False])
 def test_a_finding_before_the_onset_is_a_false_alarm(online: bool) -> None:
     early = replace(RIGHT, onset=ONSET - 2 * HOUR, detected=ONSET - 2 * HOUR)

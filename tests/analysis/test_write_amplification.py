@@ -29,7 +29,9 @@ def minutes_to_raise(soak: Soak) -> float:
     return (raised.detected - truth.onset) / MINUTE
 
 
-@pytest.mark.parametrize(("generator", "seed", "event"), [(queue, 108, "late"), (queue, 100, "late")])
+@pytest.mark.parametrize(
+    ("generator", "seed", "event"), [(queue, 108, "late"), (queue, 100, "late"), (heavy, 104, "late")]
+)
 def test_a_cliff_like_a_compaction_is_raised_at_once(generator: ModuleType, seed: int, event: str) -> None:
     soak = compacting(generator, seed, event)
     assert minutes_to_raise(soak) > 8, "longer than the compactions last"

@@ -160,7 +160,7 @@ class OnlineDetector:
             )
             is_new = judge.excursions.is_amplified_anew(evidence)
             if is_change and (is_new or not judge.is_within_baseline(height)):
-                is_sure, names = evidence.corroborates(height, sigma), evidence.device_names
+                is_sure, names = is_new or evidence.corroborates(height, sigma), evidence.device_names
                 confidence = CLIFF_CONFIDENCE if is_sure else confidence_of(False, evidence.device is not None)
                 yield from self._found(judge, sample, height, judge.excursions.windows, names, confidence)
                 return
@@ -305,6 +305,7 @@ class OnlineDetector:
         level = recent + height
         first = max(0, len(self._ends) - windows)
         judge.began_window = self._mask.window - windows
+        judge.amplified = self._correlated.amplified(min(windows, FAST), windows) or 0.0
         finding = Finding(
             sudden_kind(height, judge.channel.fast_sigma()),
             onset=self._ends[first] - self._window_seconds,
@@ -374,7 +375,7 @@ class OnlineDetector:
             judge.floor = max(present, judge.base())
         windows = round((until - ended.onset) / self._window_seconds)
         if windows < TAUGHT_WINDOWS:
-            judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump)
+            judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump, judge.amplified)
             judge.statistics.learn(jump, windows // BLOCK)
         judge.channel.begin_regime(back)
         if windows >= RECOVERY_WINDOWS and not is_within:

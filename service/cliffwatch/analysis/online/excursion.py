@@ -209,10 +209,9 @@ class Excursions:
         known._past.extend(self._past)
         return known
 
-    def learn(self, start: float, windows: int, client: float, device: float) -> None:
-        """Store as an excursion a rise that was raised as a change, but came back; write amplification may have risen
-        as much."""
-        self._past.append(PastExcursion(start, windows, client, device, amplified=client))
+    def learn(self, start: float, windows: int, client: float, device: float, amplified: float = 0.0) -> None:
+        """Store as an excursion a rise that was raised as a change, but came back."""
+        self._past.append(PastExcursion(start, windows, client, device, amplified=amplified))
 
     def is_change(
         self, height: float, sigma: float, evidence: ExcursionEvidence, windows: int, is_learned: bool
@@ -238,7 +237,8 @@ class Excursions:
         return evidence.amplified is not None and all(one.amplified < least for one in self._past)
 
     def _needed(self, height: float, sigma: float, evidence: ExcursionEvidence, is_learned: bool) -> int:
-        corroborated = evidence.corroborates(height, sigma) and not evidence.more_load
+        is_of_device = evidence.corroborates(height, sigma) or self.is_amplified_anew(evidence)
+        corroborated = is_of_device and not evidence.more_load
         learned = self._learned(height, evidence, corroborated)
         if evidence.more_load:
             return max(DURING_MORE_LOAD, learned)

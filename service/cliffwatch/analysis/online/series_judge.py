@@ -49,6 +49,8 @@ class Judge:
         self.began_window = 0
         #: Not judged up to this window: the series settles after a change that is part of another finding.
         self.quiet_until = 0
+        #: By how much write amplification had risen when the active change was raised (a logarithm).
+        self.amplified = 0.0
         #: The level (logarithm) before the active change began.
         self.healthy = 0.0
         #: The level (logarithm) that drift is measured against after a finding.
