@@ -115,3 +115,10 @@ def test_spikes_that_go_on_are_one_train() -> None:
 def test_a_burst_of_load_after_a_cliff_is_no_further_cliff(generator: ModuleType, seed: int) -> None:
     """The device is as slow as the cliff made it, which is no evidence that it slowed down again."""
     assert [finding.kind for finding in online(generator.make(seed))] == [FindingKind.CLIFF]
+
+
+@pytest.mark.parametrize(("generator", "seed"), [(lognormal, 103), (queue, 103), (heavy, 105)])
+def test_a_further_rise_that_may_be_no_cliff_is_none(generator: ModuleType, seed: int) -> None:
+    """A run that has degraded is noisy, and a step in it says little: only further cliffs are reported."""
+    healthy = generator.make(seed, events=(), healthy=(), hours=26)
+    assert hours_of(online(slowed(healthy, (8, 99, 2.5), (16, 99, 1.5)))) == [(FindingKind.CLIFF, 8.0)]

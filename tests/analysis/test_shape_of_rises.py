@@ -1,12 +1,17 @@
 """Whether a small rise is named a step or a drift, by the shape of the hours around it, while the run goes on."""
 
+import math
 from types import ModuleType
 
+import numpy as np
 import pytest
 from testkit.soaks import heavy, lognormal, queue
 
-from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
+from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.replay import replay
+from cliffwatch.analysis.online.shape import is_gradual, sudden_since
+from cliffwatch.analysis.span_lengths import BLOCK
 
 
 def first_raised(generator: ModuleType, seed: int, event: str) -> Finding:
@@ -45,3 +50,22 @@ def test_a_level_that_a_step_came_back_to_is_no_drift(seed: int) -> None:
     found = replay(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
     assert FindingKind.RECOVERY in {each.kind for each in found}
     assert FindingKind.DRIFT not in {each.kind for each in found}
+
+
+def channel_of(levels: list[float]) -> Channel:
+    """A latency with these levels (logarithms), one for each block, and some noise."""
+    channel, noise = Channel(Series("p99", Role.LATENCY)), np.random.default_rng(1)
+    for window, level in enumerate(np.repeat(levels, BLOCK)):
+        value = math.exp(level + 0.2 * noise.standard_normal())
+        channel.add(value, window * 10.0, window * 10.0 + 10.0, None)
+    return channel
+
+
+def test_a_fall_is_no_step() -> None:
+    assert sudden_since(channel_of([0.0] * 100 + [0.3] * 50)) == pytest.approx(50, abs=2)
+    assert sudden_since(channel_of([0.3] * 50 + [0.0] * 100)) is None
+
+
+def test_a_line_is_gradual_and_a_step_is_not() -> None:
+    assert is_gradual(channel_of([0.0] * 100 + [0.006 * block for block in range(50)]))
+    assert not is_gradual(channel_of([0.0] * 100 + [0.3] * 50))

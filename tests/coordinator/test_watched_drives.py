@@ -1,15 +1,18 @@
 """Drives of other hosts of a run that a new worker goes on with."""
 
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from testkit.ports import free_port
 
 from cliffwatch.coordinator.context import RunContext
 from cliffwatch.coordinator.remote_drives import drive_facts, drive_of
-from cliffwatch.coordinator.run import _watching
+from cliffwatch.coordinator.run import _watching, _wear
 from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.settings import read_settings
+from cliffwatch.part.lines import DriveBelow
 from cliffwatch.telemetry.drives import RemoteDrive
 
 
@@ -33,3 +36,18 @@ def test_a_drive_is_the_same_after_a_worker_took_the_run_over() -> None:
     assert drive_of(drive_facts(drive)) == drive
     before = {name: value for name, value in drive_facts(drive).items() if name != "instance"}
     assert drive_of(before).instance == "", "as an earlier version wrote it"
+
+
+@pytest.mark.parametrize("is_virtual", [False, True])
+def test_write_amplification_is_looked_up_in_real_time_only(monkeypatch: pytest.MonkeyPatch, is_virtual: bool) -> None:
+    """The drive below a simulated run's file does something else."""
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", f"http://127.0.0.1:{free_port()}")
+    context = SimpleNamespace(
+        is_virtual=is_virtual,
+        order=SimpleNamespace(drives=None),
+        settings=read_settings(),
+        run_clock=SimpleNamespace(now=lambda: 0.0),
+    )
+    with _wear(cast("RunContext", context), [DriveBelow("sda", None, "8:0")]):
+        polling = [thread for thread in threading.enumerate() if thread.name == "wear"]
+    assert bool(polling) is not is_virtual

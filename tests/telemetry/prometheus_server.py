@@ -57,6 +57,14 @@ class PrometheusServer:
             f"scrape_configs: [{{job_name: {job}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
         )
 
+    def record(self, **series: str) -> None:
+        """From its next start on, after `scrape`: compute series from PromQL once a second."""
+        rules = self._configuration.with_name("rules.yaml")
+        recorded = [{"record": name, "expr": expression} for name, expression in series.items()]
+        rules.write_text(json.dumps({"groups": [{"name": "recorded", "interval": "1s", "rules": recorded}]}))
+        with self._configuration.open("a") as file:
+            file.write(f"rule_files: ['{rules}']\n")
+
     def enable(self, feature: str) -> None:
         """From its next start on, with a feature that is off by default."""
         self._more.append(f"--enable-feature={feature}")

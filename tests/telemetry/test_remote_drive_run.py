@@ -55,6 +55,10 @@ def test_a_run_watches_a_drive_through_prometheus(tmp_path: Path, monkeypatch: p
     port = free_port()
     server = PrometheusServer(tmp_path / "prometheus")
     server.scrape("node", port)
+    server.record(
+        cliffwatch_drive_host_written_bytes_total="1000 * node_disk_written_bytes_total",
+        cliffwatch_drive_media_written_bytes_total="2500 * node_disk_written_bytes_total",
+    )
     own, servers = PrometheusServer(tmp_path / "own"), tmp_path / "servers.yaml"
     servers.write_text(f"far: {{url: '{server.url}'}}\n")
     monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", own.url)
@@ -80,6 +84,7 @@ def test_a_run_watches_a_drive_through_prometheus(tmp_path: Path, monkeypatch: p
         assert window.counters["device_write_operations"] == pytest.approx(200, rel=0.5)
         assert 0 < window.gauges["drives_age_seconds"] < 4
     assert [each["name"] for each in JournalReader(directory).facts()["drives"]] == [f"127.0.0.1/{name}"]
+    assert found[-1].gauges["device_write_amplification"] == 2.5
     report = json.loads((directory / files.REPORT_JSON).read_text())
     objections = ("No drive is below", "reached the device")
     assert not [each for each in report["verdict"]["reasons"] if any(words in each for words in objections)]

@@ -8,14 +8,14 @@ none.
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.base.units import four_digits
 from cliffwatch.model.window import EngineWindow
+from cliffwatch.telemetry.connection import PrometheusConnection
 from cliffwatch.telemetry.drive_health import BytesWritten, DriveSource, read_bytes_written
-from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
+from cliffwatch.telemetry.prometheus import QueryFailed
 
 #: Seconds between queries to Prometheus; and between the two scrapes of an amplification, at least and at most.
 PERIOD_SECONDS, SPAN_SECONDS, LONGEST_SECONDS = 5.0, 30.0, 180.0
@@ -40,35 +40,27 @@ class DriveWear:
         self._source, self._selector, self._numbers, self._now = source, selector, numbers, now
         self._lock = threading.Lock()
         self._known: dict[str, dict[float, BytesWritten]] = {name: {} for name in numbers}
-        self._prometheus: Prometheus | None = None
+        self._connection = None if source.server is None else PrometheusConnection(source.server, _PATIENCE_SECONDS)
         self._has_failed = False
         self._rounds = Rounds("wear", PERIOD_SECONDS, self.ask, "the drives' written bytes could not be read")
 
     def __enter__(self) -> "DriveWear":
-        if self._source.server is not None and self._numbers:
+        if self._connection is not None and self._numbers:
             self._rounds.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._rounds.stop()
-        self._close()
-
-    def _close(self) -> None:
-        """Close the connection; the next one reads the files with the server's secrets again."""
-        if self._prometheus is not None:
-            self._prometheus.close()
-            self._prometheus = None
+        if self._connection is not None:
+            self._connection.close()
 
     def ask(self) -> None:
         """Query Prometheus once and store what drives counted. The log has the first of several failed queries."""
-        assert self._source.server is not None, "started with a server only"
+        assert self._connection is not None, "started with a server only"
         try:
-            if self._prometheus is None:
-                self._prometheus = Prometheus(self._source.server, 0.0)
-            self._prometheus.deadline = time.monotonic() + _PATIENCE_SECONDS
-            self.add(read_bytes_written(self._prometheus, self._source, self._selector, self._now(), LONGEST_SECONDS))
+            with self._connection.connected() as prometheus:
+                self.add(read_bytes_written(prometheus, self._source, self._selector, self._now(), LONGEST_SECONDS))
         except QueryFailed as error:
-            self._close()
             if not self._has_failed:
                 _LOG.warning("windows have no write amplification: %s", error)
             self._has_failed = True

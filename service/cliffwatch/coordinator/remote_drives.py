@@ -4,7 +4,6 @@ A thread polls, so that the load never waits for an answer. While Prometheus is 
 drives, and the journal records that they are missing.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,8 +11,9 @@ from cliffwatch.base.rounds import Rounds
 from cliffwatch.coordinator.drive_counts import LONGEST_SECONDS, DriveCounts
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.telemetry.address import PrometheusAddress
+from cliffwatch.telemetry.connection import PrometheusConnection
 from cliffwatch.telemetry.drives import RemoteDrive, read_counters
-from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
+from cliffwatch.telemetry.prometheus import QueryFailed
 
 #: Bounds of the interval between queries to Prometheus, which are made five times a window.
 _LEAST_SECONDS, _MOST_SECONDS = 1.0, 5.0
@@ -40,11 +40,11 @@ class RemoteDrives:
         now: Callable[[], float],
     ) -> None:
         """`now` returns run time, in seconds since the epoch."""
-        self._server, self._selector, self._now = server, selector, now
+        self._selector, self._now = selector, now
+        self._connection = PrometheusConnection(server, _PATIENCE_SECONDS)
         period = min(_MOST_SECONDS, max(_LEAST_SECONDS, window_seconds / 5))
         self._counts = DriveCounts({drive.name: drive.number for drive in drives}, period + _SCRAPE_SECONDS)
         self._names = [drive.name for drive in drives]
-        self._prometheus: Prometheus | None = None
         self._failures: list[str] = []
         self._since = now()
         self._is_missing = False
@@ -57,24 +57,15 @@ class RemoteDrives:
 
     def __exit__(self, *_: object) -> None:
         self._rounds.stop()
-        self._close()
-
-    def _close(self) -> None:
-        """Close the connection; the next one reads the files with the server's secrets again."""
-        if self._prometheus is not None:
-            self._prometheus.close()
-            self._prometheus = None
+        self._connection.close()
 
     def ask(self) -> None:
         """Query Prometheus once and store the counters; a failed query is remembered for `look`."""
+        span = LONGEST_SECONDS + _MORE_SECONDS
         try:
-            if self._prometheus is None:
-                self._prometheus = Prometheus(self._server, 0.0)
-            self._prometheus.deadline = time.monotonic() + _PATIENCE_SECONDS
-            span = LONGEST_SECONDS + _MORE_SECONDS
-            self._counts.add(read_counters(self._prometheus, self._selector, self._now(), span))
+            with self._connection.connected() as prometheus:
+                self._counts.add(read_counters(prometheus, self._selector, self._now(), span))
         except QueryFailed as error:
-            self._close()
             self._failures = [*self._failures, str(error)][-_FAILURES:]
         else:
             self._failures = []

@@ -1,9 +1,7 @@
 """Queries of a system's metrics: windows of its load, and a check of what Prometheus has of it."""
 
 import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,9 +15,10 @@ from cliffwatch.model.window import OBSERVED_AGE, OBSERVED_SERIES, OBSERVED_SPAN
 from cliffwatch.observer.buckets import histogram_of
 from cliffwatch.observer.increases import OLDEST_WINDOWS, CounterIncreases, Increases, scraped_since
 from cliffwatch.telemetry.address import PrometheusAddress
+from cliffwatch.telemetry.connection import PrometheusConnection
 from cliffwatch.telemetry.drives import clock_trouble
 from cliffwatch.telemetry.native_histograms import BOUND_LABEL
-from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
+from cliffwatch.telemetry.prometheus import PrometheusAnswer, QueryFailed
 
 _PATIENCE_SECONDS = 5.0
 #: Counter of latencies above a histogram's highest finite bound, which are counted at that bound.
@@ -49,8 +48,7 @@ class ObservedSystem:
 
     def __init__(self, load: ObserveLoad, server: PrometheusAddress) -> None:
         self._load = load
-        self._server = server
-        self._prometheus: Prometheus | None = None
+        self._connection = PrometheusConnection(server, _PATIENCE_SECONDS)
         self._increases: dict[str, CounterIncreases] = {}
 
     def window(self, start_seconds: float, end_seconds: float) -> EngineWindow | None:
@@ -60,7 +58,7 @@ class ObservedSystem:
         """
         # Nothing older counts.
         span = (1 + OLDEST_WINDOWS) * (end_seconds - start_seconds) + 1
-        with self._connected() as prometheus:
+        with self._connection.connected() as prometheus:
             answers = {
                 name: of_source(name, prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds))
                 for name, selector in self._selectors().items()
@@ -74,7 +72,7 @@ class ObservedSystem:
         """Whether the system can be observed in windows of this length."""
         found = Check()
         try:
-            with self._connected() as prometheus:
+            with self._connection.connected() as prometheus:
                 asked_at = clock.wall()
                 ahead = prometheus.now() - (asked_at + clock.wall()) / 2
                 for name, selector in self._selectors().items():
@@ -88,21 +86,7 @@ class ObservedSystem:
         return found
 
     def close(self) -> None:
-        if self._prometheus is not None:
-            self._prometheus.close()
-            self._prometheus = None
-
-    @contextmanager
-    def _connected(self) -> Iterator[Prometheus]:
-        """The connection. After a failed query the next one reads the files of the server's secrets again."""
-        if self._prometheus is None:
-            self._prometheus = Prometheus(self._server, 0.0)
-        self._prometheus.deadline = time.monotonic() + _PATIENCE_SECONDS
-        try:
-            yield self._prometheus
-        except QueryFailed:
-            self.close()
-            raise
+        self._connection.close()
 
     def _selectors(self) -> dict[str, str]:
         """Selector of each source, by its field of the load."""
