@@ -1,7 +1,7 @@
 """Score of a detector's findings on a soak: missed degradations, false alarms, and delays."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from testkit.soaks.soak import Soak, Truth
 
@@ -40,8 +40,8 @@ def score(soak: Soak, findings: Sequence[Finding], online: bool) -> Score:
     result = Score(hours=soak.hours, healthy_hours=soak.healthy_hours, truths=len(soak.truths))
     worse = [finding for finding in findings if finding.kind is not FindingKind.RECOVERY]
     claimed: set[int] = set()
-    for truth in soak.truths:
-        found = None
+    for made in soak.truths:
+        truth, found = replace(made, onset=soak.measured_from(made.onset)), None
         for index, finding in enumerate(worse):
             at = finding.detected if online else finding.onset
             early = EARLY_SECONDS if online else _placed(truth)

@@ -49,6 +49,12 @@ class Soak:
         first = min((truth.onset for truth in self.truths), default=float(self.times[-1]))
         return (first - float(self.times[0])) / 3600
 
+    def measured_from(self, onset: float) -> float:
+        """The start of the first measured window at or after an onset, before which no method can see it."""
+        is_measured = np.any([np.isfinite(column) for column in self.columns.values()], axis=0)
+        later = self.times[is_measured & (self.times >= onset)]
+        return float(later[0]) if len(later) else onset
+
     def only(self, *names: str) -> "Soak":
         """Copy of the soak with only the series of these names."""
         columns = {name: self.columns[name] for name in names}

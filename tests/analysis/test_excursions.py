@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cliffwatch.analysis.online.excursion import ExcursionEvidence, Excursions
-from cliffwatch.analysis.span_lengths import HOUR
+from cliffwatch.analysis.span_lengths import FAST, HOUR
 
 #: Spread of a median of a few windows; a rise by a factor of four, as a logarithm; windows after which much is known.
 SIGMA, HIGH, LATE = 0.02, 1.4, 8 * HOUR
@@ -62,3 +62,23 @@ def test_an_excursion_that_paused_amplified_as_much_as_before_the_pause() -> Non
     follow(excursions, at, (30, 0.0))
     assert not excursions.is_settling
     assert not excursions.is_amplified_anew(amplified)
+
+
+def test_a_rise_that_has_just_come_back_is_not_raised() -> None:
+    excursions = Excursions()
+    at = follow(excursions, 0, (20, 0.0), (30, HIGH))
+    assert changed(excursions, HIGH, SLOWER)
+    follow(excursions, at, (2, 0.0))
+    assert excursions.is_open, "the median of five windows is still high"
+    assert not changed(excursions, HIGH, SLOWER)
+
+
+def test_a_burst_explains_a_rise_until_its_last_windows_are_over() -> None:
+    """The rate is back at once, and the median of a quarter of an hour is not."""
+    excursions = Excursions()
+    at = follow(excursions, 0, (20, 0.0), (100, HIGH))
+    assert not changed(excursions, HIGH, replace(SLOWER, rate=0.5))
+    at = follow(excursions, at, (FAST - 1, HIGH))
+    assert not changed(excursions, HIGH, SLOWER)
+    follow(excursions, at, (2, HIGH))
+    assert changed(excursions, HIGH, SLOWER)

@@ -59,3 +59,9 @@ def test_a_finding_of_another_kind_is_misnamed(online: bool) -> None:
 
 def test_no_finding_is_a_miss() -> None:
     assert [truth.name for truth in scored().missed] == ["cliff"]
+
+
+def test_a_degradation_in_a_gap_begins_with_the_first_window_after_it() -> None:
+    measured = np.where((SOAK.times >= ONSET - HOUR) & (SOAK.times < ONSET + HOUR), np.nan, 0.01)
+    found = score(replace(SOAK, columns={"p99": measured}), [replace(RIGHT, detected=ONSET + HOUR + 60)], online=True)
+    assert found.delays == {"cliff": [60.0]}

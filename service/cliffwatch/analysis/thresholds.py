@@ -225,10 +225,9 @@ TICK_ROOM = 1.1
 WARMING_SPAN = 30
 #: A run whose level falls by more than this (a logarithm) within an hour is warming up.
 FALLING = 0.06
-#: A rise is gradual if a ramp's squared error is below this multiple of a step's, clearly so below the second.
-GRADUAL, CLEARLY_GRADUAL = 1.08, 0.8
-#: A drift is a step that was found late if a ramp's squared error is this multiple of a step's, and more.
-SUDDEN_RISE = 1.15
+#: A rise is gradual if a ramp's squared error is below this multiple of a step's, clearly so below the second; a drift
+#: is a step that was found late from the third on.
+GRADUAL, CLEARLY_GRADUAL, SUDDEN_RISE = 1.1, 0.8, 1.15
 #: Blocks after which a block's statistics count as healthy: a step would have been found by then.
 QUARANTINE = 60
 
@@ -290,6 +289,8 @@ JOINT_DRIFT_HALVES, JOINT_DRIFT_DEVICE_SHARE = 12, 0.3
 COLD = 0.08
 #: Drift of a whole run takes at least two hours, in blocks of 10 min.
 DRIFT_SHORTEST = 12
+#: Steps are part of a drift with a squared error below this multiple of a step's, and of a drift's besides them.
+CLEARLY_A_RAMP, STEPS_APART = 0.5, 1.5
 #: Drift is fitted to a run of at least 6 h after its baseline, in blocks; in a shorter run, a raised drift counts.
 DRIFT_RUN_BLOCKS = 360
 
@@ -327,8 +328,9 @@ RARE_GAPS = ((8, 1.6), (5, 2.5), (3, 5.0))
 RARE_RISE = 2.0
 #: Rare spikes are no more than this part of all windows.
 RARE_SHARE = 0.05
-#: Spikes were there from the start if the first came within this many times their longest distance.
-RARE_FROM_START = 1.5
+#: Spikes were there from the start if the first came within this many times their longest distance. Those that came so
+#: many times their usual distance before the others are none of them.
+RARE_FROM_START, RARE_APART = 1.5, 10.0
 
 # Layers.
 

@@ -2,27 +2,21 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cliffwatch.analysis.cliff import confidence_of, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.offline import onset, ramps, segments
+from cliffwatch.analysis.offline.drift import find_drift
 from cliffwatch.analysis.offline.recurring import recurring_spikes
+from cliffwatch.analysis.offline.view import View, baseline_before, view_of
 from cliffwatch.analysis.primary_series import primary_series
-from cliffwatch.analysis.run_arrays import Array, RunArrays, whole_run
-from cliffwatch.analysis.span_lengths import HALF_BLOCKS, HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
+from cliffwatch.analysis.run_arrays import Array, whole_run
+from cliffwatch.analysis.span_lengths import HALF_BLOCKS, HOUR_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import MEDIAN_ERROR
 from cliffwatch.analysis.thresholds import (
-    BLOCKS_LEAST,
-    DRIFT_CONTRADICTED_RATIO,
-    DRIFT_DEVICE_MOVED,
-    DRIFT_DEVICE_SHARE,
-    DRIFT_RATIO,
-    DRIFT_RUN_BLOCKS,
-    DRIFT_SHORTEST,
-    DRIFT_SIGNIFICANCE,
     EDGE_BLOCKS_BEFORE,
     FURTHER_RATIO,
     FURTHER_SIGNIFICANCE,
@@ -46,23 +40,20 @@ from cliffwatch.analysis.thresholds import (
     SEGMENT_SIGNIFICANCE,
     STEP_ALONE_RATIO,
     STEP_ENOUGH,
+    STEPS_APART,
     TAIL_BLOCKS,
     TAIL_BLOCKS_SMALL,
-    WARM_UP_BLOCKS,
 )
 
-#: Blocks in one entry of the timeline in which drift is searched.
-_DRIFT_BLOCKS = 10
 #: Blocks on each side of an edge by which a step is distinguished from a ramp (2 h).
 _GRADUAL_BLOCKS = 120
-#: Divisors of lengths, for short runs: the longest warm-up, and the longest excursion, of a run; the shortest ramp
-#: around an edge; the windows searched for an onset, of a run; and the baseline, of the blocks before an onset.
-_SKIPPED_PART, _RETURNS_PART, _RAMP_PART, _REACH_PART, _BASELINE_PART = 6, 4, 3, 10, 3
+#: Divisors of lengths, for short runs: the longest excursion of a run; the shortest ramp around an edge; and the
+#: windows searched for an onset, of a run.
+_RETURNS_PART, _RAMP_PART, _REACH_PART = 4, 3, 10
 #: Blocks of the smoothing median, and points that remain, where a step and a ramp are compared.
 _SMOOTH_BLOCKS, _SHAPE_POINTS = 5, 120
-#: Windows on either side of those searched for an onset, as a multiple of their reach; least entries of a rolling
-#: median.
-_SIDES, _MEDIAN_LEAST = 3, 3
+#: Windows on either side of those searched for an onset, as a multiple of their reach.
+_SIDES = 3
 
 
 def analyse(
@@ -77,7 +68,7 @@ def analyse(
         return []
     findings: list[Finding] = []
     for name in primary_series(whole.series):
-        view = _view(whole, name)
+        view = view_of(whole, name)
         if view is None:
             continue
         changes = _changes(view)
@@ -86,47 +77,7 @@ def analyse(
     return sorted(findings, key=lambda finding: finding.onset)
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """Blocks of one latency series that were measured, and the other series on the same blocks, with holes filled."""
-
-    whole: RunArrays
-    name: str
-    block: Array
-    client: Array
-    devices: dict[str, Array]
-    rate: Array | None
-    skip: int
-
-    @property
-    def skip_window(self) -> int:
-        return int(self.whole.block_first[int(self.block[self.skip])])
-
-    def window(self, block: int) -> int:
-        return int(self.whole.block_first[int(self.block[min(block, len(self.block) - 1)])])
-
-
-def _view(whole: RunArrays, name: str) -> _View | None:
-    known = np.flatnonzero(np.isfinite(whole.blocks[name]))
-    count = len(known)
-    if count < BLOCKS_LEAST:
-        return None
-    devices = {
-        one: segments.filled(whole.blocks[one])[known]
-        for one in whole.names(Role.DEVICE_LATENCY)
-        if one != name and np.isfinite(whole.blocks[one][known]).mean() > 0.5
-    }
-    rates = [one for one in whole.names(Role.RATE) if np.isfinite(whole.blocks[one][known]).mean() > 0.5]
-    rate = segments.filled(whole.blocks[rates[0]])[known] if rates else None
-    if whole.baseline_end:
-        # The baseline phase itself is healthy: judging begins after it.
-        skip = int(np.searchsorted(known, whole.block_of(whole.baseline_end)))
-    else:
-        skip = min(WARM_UP_BLOCKS, count // _SKIPPED_PART)
-    return _View(whole, name, known.astype(np.float64), whole.blocks[name][known], devices, rate, min(skip, count - 1))
-
-
-def _changes(view: _View) -> list[Finding]:
+def _changes(view: View) -> list[Finding]:
     """Find drift, cliffs, steps and recoveries."""
     client = view.client
     main = next(iter(view.devices.values()), None)
@@ -160,9 +111,15 @@ def _changes(view: _View) -> list[Finding]:
             if active is None:
                 active, healthy = found, judged.before
     # After a cliff, the level is too noisy to find drift in it.
-    end = next((edge for edge, one in accepted if one.kind is FindingKind.CLIFF and one.until is None), len(client))
-    drift = _drift(view, (client - level)[:end])
-    return findings if drift is None else [*findings, drift]
+    end = next((edge for edge, one in accepted if one.kind is FindingKind.CLIFF), len(client))
+    drift = find_drift(view, end, level if accepted else None)
+    steps = [one for _, one in accepted if one.kind is FindingKind.STEP and one in findings]
+    if drift is not None and steps:
+        whole = find_drift(view, end)
+        if whole is not None and whole.is_clear and whole.error < STEPS_APART * drift.error:
+            # The steps are where the drift rose fastest.
+            drift, findings = whole, [one for one in findings if one not in steps]
+    return findings if drift is None else [*findings, drift.finding]
 
 
 def _is_further(client: Array, edge: segments.Edge, since: int, following: int) -> bool:
@@ -187,7 +144,7 @@ def _is_gradual(client: Array, edge: segments.Edge) -> bool:
     return ramp is not None and ramp.is_better
 
 
-def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:
+def _finding(view: View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:
     """Finding of an edge; None if it is too small, too brief or too insignificant (with the devices' evidence), or if
     more load explains it."""
     lasts = following - edge.block
@@ -216,7 +173,7 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
         confidence = confidence_of(False, bool(view.devices))
     else:
         return None
-    base = _baseline(view, edge.block)
+    base = baseline_before(view, edge.block)
     window = _onset_window(view, edge.block)
     return Finding(
         sudden_kind(edge.height),
@@ -230,7 +187,7 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
     )
 
 
-def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
+def _stands_alone(view: View, edge: segments.Edge, lasts: int) -> bool:
     """Whether a change that no device shows is clear enough for a finding; the thresholds are higher where a device was
     measured."""
     if not view.devices:
@@ -239,7 +196,7 @@ def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
     return lasts >= HOUR_BLOCKS and is_large and edge.significance >= SEGMENT_CONTRADICTED_SIGNIFICANCE
 
 
-def _has_more_load(view: _View, edge: int, lasts: int) -> bool:
+def _has_more_load(view: View, edge: int, lasts: int) -> bool:
     if view.rate is None:
         return False
     before, after = (
@@ -250,7 +207,7 @@ def _has_more_load(view: _View, edge: int, lasts: int) -> bool:
     return bool(np.median(after) - np.median(before) > max(log_ratio(LEVEL_MOVED), SEGMENT_MORE_LOAD_SIGMAS * sigma))
 
 
-def _onset_window(view: _View, edge: int) -> int:
+def _onset_window(view: View, edge: int) -> int:
     whole = view.whole
     client = whole.levels[view.name]
     others = [
@@ -262,17 +219,7 @@ def _onset_window(view: _View, edge: int) -> int:
     return onset.place(client, others, view.window(edge), reach, sides=_SIDES * reach)
 
 
-def _baseline(view: _View, until: int) -> float:
-    """Baseline (a logarithm): the median of the declared baseline phase, else, as online, the mean of the three lowest
-    hours before `until`."""
-    if view.whole.baseline_end and view.skip >= EDGE_BLOCKS_BEFORE:
-        return float(np.median(view.client[: view.skip]))
-    return segments.lowest_level(
-        view.client, until, min(HOUR_BLOCKS, max(EDGE_BLOCKS_BEFORE, until // _BASELINE_PART)), view.skip
-    )
-
-
-def _recovered(view: _View, active: Finding, edge: segments.Edge) -> tuple[Finding, Finding]:
+def _recovered(view: View, active: Finding, edge: segments.Edge) -> tuple[Finding, Finding]:
     at = float(view.whole.starts[view.window(edge.block)])
     recovery = replace(
         active,
@@ -282,61 +229,6 @@ def _recovered(view: _View, active: Finding, edge: segments.Edge) -> tuple[Findi
         ratio=math.exp(edge.after) / active.baseline,
     )
     return replace(active, until=at), recovery
-
-
-def _drift(view: _View, client: Array) -> Finding | None:
-    """Drift of a run, None where there is none. `client`: the run's level with sudden changes subtracted."""
-    size, column = _DRIFT_BLOCKS, client[view.skip :]
-    count = len(column) // size
-    if len(column) < DRIFT_RUN_BLOCKS:
-        return None
-    first = view.skip + len(column) - count * size
-    # A rise that comes back within 45 blocks is no part of a drift either.
-    width = 2 * (RETURNS_BLOCKS // size) + _MEDIAN_LEAST
-    coarse = segments.rolling_median(np.median(client[first:].reshape(count, size), axis=1), width)
-    noise = MEDIAN_ERROR * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
-    best: tuple[float, ramps.Ramp] | None = None
-    for with_trend in (False, True):
-        ramp = ramps.fit_ramp(coarse, DRIFT_SHORTEST, with_trend)
-        if ramp is None or not ramp.is_better:
-            continue
-        rise = _rise(coarse, ramp)
-        if best is None or rise > best[0]:
-            best = (rise, ramp)
-    if best is None:
-        return None
-    rise, ramp = best
-    names = [
-        name
-        for name, device in view.devices.items()
-        if _rise(np.median(device[first : len(client)].reshape(count, size), axis=1), ramp)
-        > max(log_ratio(DRIFT_DEVICE_MOVED), DRIFT_DEVICE_SHARE * rise)
-    ]
-    ratio = DRIFT_CONTRADICTED_RATIO if view.devices and not names else DRIFT_RATIO
-    if rise < log_ratio(ratio) + DRIFT_SIGNIFICANCE * noise:
-        return None
-    begin = first + ramp.start * size
-    start = float(view.whole.starts[view.window(begin)])
-    base = _baseline(view, max(begin, view.skip + REFERENCE_BLOCKS))
-    level = float(np.median(view.client[first + ramp.end * size - HOUR_BLOCKS // 2 :][:HOUR_BLOCKS]))
-    return Finding(
-        FindingKind.DRIFT,
-        onset=start,
-        series=view.name,
-        baseline=math.exp(base),
-        level=math.exp(level),
-        ratio=math.exp(level - base),
-        confidence=confidence_of(bool(names), bool(view.devices)),
-        corroborated_by=tuple(names),
-    )
-
-
-def _rise(coarse: Array, ramp: ramps.Ramp) -> float:
-    """Rise of a ramp, from the hour around its start to the hour around its end."""
-    half = HOUR_BLOCKS // _DRIFT_BLOCKS // 2
-    before = coarse[max(0, ramp.start - half) : ramp.start + half]
-    after = coarse[max(0, ramp.end - half) : ramp.end + half]
-    return float(np.median(after) - np.median(before))
 
 
 def _times_without(changes: Sequence[Finding]) -> list[tuple[float, float]]:

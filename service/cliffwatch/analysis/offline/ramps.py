@@ -1,5 +1,6 @@
 """Fit a ramp to a whole run: drift, as distinct from a step and from a daily swing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,18 +17,17 @@ class Ramp:
     """Ramp: a rise from index `start` to index `end` of the fitted column, which is level, or on the trend, before and
     after it.
 
-    `explained` is the share of the sum of squares around the mean (or the trend) that the ramp explains,
-    `explained_by_step` the share that the best step explains.
+    `error` is its squared error, `step_error` that of the best step.
     """
 
     start: int
     end: int
-    explained: float
-    explained_by_step: float
+    error: float
+    step_error: float
 
     @property
     def is_better(self) -> bool:
-        return self.explained > self.explained_by_step
+        return self.error < self.step_error
 
 
 def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | None:
@@ -64,4 +64,18 @@ def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | N
             best = (float(found[index]), start, int(ends[index]))
     edges = np.arange(_EDGE_LEAST, count - 2)
     step = float(gains((at[None, :] >= edges[:, None]).astype(np.float64)).max())
-    return Ramp(best[1], best[2], best[0] / power, step / power)
+    return Ramp(best[1], best[2], power - best[0], power - step)
+
+
+def joint_start(columns: Sequence[Array], end: int, shortest: int) -> int:
+    """Index at which columns begin to rise together, up to index `end`: that of the most likely ramp, where the
+    noise of each column is what the ramp leaves of it."""
+    starts = np.arange(0, end - shortest + 1)
+    lines = np.clip((np.arange(len(columns[0])) - starts[:, None]) / (end - starts[:, None]), 0, 1)
+    lines -= lines.mean(axis=1, keepdims=True)
+    squares, likelihood = (lines**2).sum(axis=1), np.zeros(len(starts))
+    for column in columns:
+        values = column - column.mean()
+        explained = np.clip(lines @ values, 0, None) ** 2 / squares
+        likelihood -= np.log(np.maximum(values @ values - explained, TINY))
+    return int(starts[np.argmax(likelihood)])

@@ -74,6 +74,8 @@ class Channel:
         self.regime = 0
         #: Whether the recent level is frozen, as it is during a rise that may be a change.
         self.is_held = False
+        #: Rise of a window over the recent level (a logarithm) from which it is a spike, and is left out of its block.
+        self.spike_height = math.inf
         self._block: list[float] = []
         self._ring: NDArray[np.float64] = np.zeros(2 * _RING)
         self._first: list[float] = []
@@ -187,6 +189,9 @@ class Channel:
         return middle(self._tail(count)) if count else None
 
     def _end_block(self, end: float) -> None:
+        recent, height = self.recent_level, self.spike_height
+        if recent is not None and height < math.inf:
+            self._block = [recent if level - recent >= height else level for level in self._block]
         value = block_level(self._block)
         self._block.clear()
         slot = self.block_count % _RING

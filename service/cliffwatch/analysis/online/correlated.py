@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cliffwatch.analysis.finding import Role
+from cliffwatch.analysis.finding import Finding, FindingKind, Role
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.excursion import ExcursionEvidence
 from cliffwatch.analysis.online.steps import SpanStatistics
@@ -163,3 +163,8 @@ class CorrelatedSeries:
                 if moved > max(log_ratio(DRIFT_DEVICE_MOVED), share * rise):
                     names.append(name)
         return tuple(names)
+
+    def goes_on(self, finding: Finding, rise: float) -> bool:
+        """Whether a drift goes on in a device that showed its rise (a logarithm), although the client eased."""
+        risen = self.risen(HOUR_BLOCKS, rise) if finding.kind is FindingKind.DRIFT else ()
+        return not set(risen).isdisjoint(finding.corroborated_by)

@@ -25,7 +25,7 @@ from cliffwatch.analysis.online.together import joins_another, take_in_affected,
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Sizing
-from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, STEP_SPANS, log_ratio
+from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, HOUR_BLOCKS, STEP_SPANS, log_ratio
 from cliffwatch.analysis.spread import middle
 from cliffwatch.analysis.thresholds import (
     AFTER_LOAD,
@@ -148,6 +148,7 @@ class OnlineDetector:
         at = sample.start / self._window_seconds
         height = judge.excursions.follow(at, deviation + channel.below, sigma)
         channel.is_held = 0 < judge.excursions.windows < HOUR
+        channel.spike_height = judge.spike_height()
         if judge.excursions.returned:
             self._take_out(judge, judge.excursions.returned)
         if height is not None:
@@ -354,17 +355,17 @@ class OnlineDetector:
 
     def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         """End an active finding whose change has come back."""
-        recent = judge.channel.last_blocks(RETURNED_BLOCKS)
-        if (
-            judge.active is None
-            or len(recent) < RETURNED_BLOCKS
-            or self._mask.window - judge.found_window < SETTLING // 2
-        ):
+        if judge.active is None or self._mask.window - judge.found_window < SETTLING // 2:
+            return
+        # What rises over hours wavers for minutes.
+        blocks = HOUR_BLOCKS if judge.active.kind is FindingKind.DRIFT else RETURNED_BLOCKS
+        recent = judge.channel.last_blocks(blocks)
+        if len(recent) < blocks:
             return
         jump, present = math.log(judge.active.level) - judge.healthy, middle(recent)
-        if present - judge.healthy > RETURNED_PART * jump:
+        if present - judge.healthy > RETURNED_PART * jump or self._correlated.goes_on(judge.active, jump):
             return
-        back = RETURNED_BLOCKS // 2 * BLOCK
+        back = blocks // 2 * BLOCK
         until = sample.end - back * self._window_seconds
         ended = judge.sized(replace(judge.active, until=until))
         is_within = judge.end_within()

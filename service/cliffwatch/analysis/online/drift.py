@@ -33,6 +33,8 @@ from cliffwatch.analysis.thresholds import (
     JOINT_DRIFT_HALVES,
     JOINT_DRIFT_RATIO,
     JOINT_DRIFT_RATIO_MINIMUM,
+    RETURNED_BLOCKS,
+    RETURNED_PART,
     SWING,
 )
 
@@ -98,7 +100,7 @@ def find_drift(channel: Channel, base: float, sigma: float | None, correlated: C
         # A client and a device that rise together are less likely to be noise than a client alone.
         if correlated.risen(span, rise, DRIFT_TOGETHER_SHARE):
             needed -= DRIFT_TOGETHER * DRIFT_SIGNIFICANCE * noise
-        if rise < needed:
+        if rise < needed or not _lasts(channel, base, now - base):
             continue
         if devices or not correlated.devices or rise >= needed + log_ratio(DRIFT_CONTRADICTED_BY):
             return Drift(now - base, (hours or _HOURS_KNOWN) * HOUR_BLOCKS, devices)
@@ -135,5 +137,12 @@ def find_joint_drift(channel: Channel, base: float, correlated: CorrelatedSeries
     risen = float(levels[-1]) - base
     if risen < log_ratio(JOINT_DRIFT_RATIO_MINIMUM) or lasting < client.rise / 2 or (trajectories and not devices):
         return None
+    if not _lasts(channel, base, risen):
+        return None
     blocks = (len(levels) - client.start) * HALF_BLOCKS
     return Drift(risen, blocks, devices)
+
+
+def _lasts(channel: Channel, base: float, rise: float) -> bool:
+    """Whether a rise over the level `base` is not over by now."""
+    return middle(channel.last_blocks(RETURNED_BLOCKS)) - base > RETURNED_PART * rise

@@ -46,8 +46,9 @@ from cliffwatch.analysis.thresholds import (
     WARM_UP,
 )
 
-#: Windows whose median begins and ends an excursion; number of excursions that are stored.
-_MEDIAN_WINDOWS, _PAST_KEPT = 5, 64
+#: Windows whose median begins and ends an excursion; last windows of which one has to be raised still; number of
+#: excursions that are stored.
+_MEDIAN_WINDOWS, _LAST_WINDOWS, _PAST_KEPT = 5, 2, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,8 @@ class Excursions:
         self._quiet = 0
         self._device_peak = self._amplified_peak = 0.0
         self._had_more_load = False
+        #: Windows of the present excursion up to the last one that came with more load; 0 without one.
+        self._more_load_until = 0
 
     @property
     def is_open(self) -> bool:
@@ -195,7 +198,7 @@ class Excursions:
             self.returned = one.windows + RETURN_SETTLING
 
     def _close(self) -> None:
-        self.windows, self._had_more_load = 0, False
+        self.windows, self._had_more_load, self._more_load_until = 0, False, 0
         self._peak = self._highest = self._device_peak = self._amplified_peak = 0.0
 
     def forget(self) -> None:
@@ -220,13 +223,17 @@ class Excursions:
 
         `windows`: windows of the run so far; `is_learned`: the run's excursions are known, however few `windows` are.
         """
-        self._had_more_load = self._had_more_load or evidence.more_load
+        if evidence.more_load:
+            self._had_more_load, self._more_load_until = True, self.windows
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
         self._amplified_peak = max(self._amplified_peak, evidence.amplified or 0.0)
         if self.windows < CORROBORATED or not is_cliff(height, sigma) or height < CLIFF_SIGMAS * sigma:
             return False
-        is_falling = sorted(self._last)[2] < STILL_THERE * self._highest and self.windows < PATIENCE
+        still_there = STILL_THERE * self._highest
+        # The median of five windows does not show yet that the last two are back.
+        is_over = max(list(self._last)[-_LAST_WINDOWS:]) < still_there
+        is_falling = is_over or (sorted(self._last)[2] < still_there and self.windows < PATIENCE)
         if is_falling and not self.is_amplified_anew(evidence):
             return False
         return self.windows >= self._needed(height, sigma, evidence, is_learned or windows >= WARM_UP)
@@ -238,9 +245,11 @@ class Excursions:
 
     def _needed(self, height: float, sigma: float, evidence: ExcursionEvidence, is_learned: bool) -> int:
         is_of_device = evidence.corroborates(height, sigma) or self.is_amplified_anew(evidence)
-        corroborated = is_of_device and not evidence.more_load
+        # At the end of a burst, the rate is back before the median of the last windows is.
+        more_load = 0 < self.windows - FAST <= self._more_load_until or evidence.more_load
+        corroborated = is_of_device and not more_load
         learned = self._learned(height, evidence, corroborated)
-        if evidence.more_load:
+        if more_load:
             return max(DURING_MORE_LOAD, learned)
         if corroborated:
             least = CORROBORATED if height >= log_ratio(SMALL_RATIO) else CORROBORATED_SMALL

@@ -103,20 +103,25 @@ class RareSpikes:
             return []
         found = []
         for each in self._watched:
-            others = [one for one in self._watched if one is not each and one.series.operation == each.series.operation]
             finding = each.follow(sample)
-            if finding is not None and not any(one.active is not None for one in others):
+            if finding is not None and self._is_reported(each, finding):
                 found.append(finding)
         return found
+
+    def _is_reported(self, watched: "_Watched", finding: Finding) -> bool:
+        """Whether to report a new or ended finding: of the quantiles of one operation, that which shows spikes first
+        is."""
+        if finding.until is None:
+            same = [one for one in self._watched if one.series.operation == watched.series.operation]
+            watched.is_reported = not any(one.is_reported for one in same)
+            return watched.is_reported
+        was_reported, watched.is_reported = watched.is_reported, False
+        return was_reported
 
     @property
     def active(self) -> list[Finding]:
         """Active findings, one for each operation."""
-        found: dict[str | None, Finding] = {}
-        for each in self._watched:
-            if each.active is not None:
-                found.setdefault(each.series.operation, each.active)
-        return list(found.values())
+        return [each.active for each in self._watched if each.active is not None and each.is_reported]
 
 
 def _gap_needed(count: int) -> float:
@@ -130,6 +135,7 @@ class _Watched:
     def __init__(self, series: Series, window_seconds: float) -> None:
         self.series = series
         self.active: Finding | None = None
+        self.is_reported = False
         self._window_seconds = window_seconds
         self._level = _Level()
         self._windows = 0

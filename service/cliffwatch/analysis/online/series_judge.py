@@ -11,6 +11,7 @@ from cliffwatch.analysis.online.excursion import Excursions
 from cliffwatch.analysis.online.spikes import Spikes
 from cliffwatch.analysis.online.steps import SpanStatistics
 from cliffwatch.analysis.sizes import Sizing
+from cliffwatch.analysis.thresholds import SPIKE_ALIKE, SPIKE_WINDOWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,12 @@ class Judge:
             return False
         level = math.exp(recent + height)
         return is_within_baseline(level, level / baseline.level, baseline, self.excursions.windows)
+
+    def spike_height(self) -> float:
+        """Rise (a logarithm) from which a window is one of the active train's spikes; infinite without a train, and
+        during a rise that has lasted longer than a spike."""
+        is_spiky = self.train is not None and self.active is None and self.excursions.windows <= SPIKE_WINDOWS
+        return SPIKE_ALIKE * self.train_height if is_spiky else math.inf
 
     def begin_within(self) -> None:
         """Set the active finding aside for a further change; `end_within` makes it the active one again."""

@@ -1,0 +1,55 @@
+"""Spikes are one finding, and change neither the level between them nor what is reported of it."""
+
+from types import ModuleType
+
+import pytest
+from testkit.soaks import lognormal, queue
+from testkit.soaks.soak import Soak
+
+from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.online.replay import replay
+from cliffwatch.analysis.online.run_detector import RunDetector
+from cliffwatch.analysis.run_analysis import analysis
+from cliffwatch.analysis.span_lengths import BLOCK
+from cliffwatch.analysis.table import COLUMNS
+
+
+def online(soak: Soak) -> list[Finding]:
+    return replay(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+
+
+@pytest.mark.parametrize(("generator", "seed"), [(lognormal, 447), (queue, 438), (queue, 469), (queue, 476)])
+def test_spikes_alone_are_no_step_and_no_drift(generator: ModuleType, seed: int) -> None:
+    """Several in a minute raise that minute, and more of them in one hour than in another look like a change."""
+    (found,) = online(generator.make(seed))
+    assert found.kind is FindingKind.SPIKES
+
+
+def test_two_quantiles_and_two_detectors_report_spikes_once() -> None:
+    """One slow window hours before is none of them, although it was as slow."""
+    soak = lognormal.make(426)
+    (truth,) = soak.truths
+    for (found,) in (online(soak), analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)):
+        assert (found.kind, found.series) == (FindingKind.SPIKES, "p99")
+        assert found.onset == pytest.approx(truth.onset, abs=60)
+
+
+def test_what_is_active_has_been_reported() -> None:
+    soak = lognormal.make(426)
+    detector = RunDetector(soak.series(), soak.window_seconds)
+    reported = set()
+    for sample in soak.samples():
+        reported |= {(each.series, each.onset) for each in detector.feed(sample)}
+    assert {(each.series, each.onset) for each in detector.active} == reported
+
+
+def test_spikes_are_left_out_of_a_block() -> None:
+    channel = Channel(COLUMNS["p99"])
+    for index in range(20 * BLOCK):
+        channel.add(0.01, index * 10.0, index * 10.0 + 10, None)
+    before = channel.last_blocks(1)[0]
+    channel.spike_height = 0.5
+    for index in range(BLOCK):
+        channel.add(0.05 if index < BLOCK - 2 else 0.01, index * 10.0, index * 10.0 + 10, None)
+    assert channel.last_blocks(1)[0] == pytest.approx(before)
