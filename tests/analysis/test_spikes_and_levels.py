@@ -53,3 +53,13 @@ def test_spikes_are_left_out_of_a_block() -> None:
     for index in range(BLOCK):
         channel.add(0.05 if index < BLOCK - 2 else 0.01, index * 10.0, index * 10.0 + 10, None)
     assert channel.last_blocks(1)[0] == pytest.approx(before)
+
+
+@pytest.mark.parametrize(("generator", "seed"), [(lognormal, 493), (queue, 105)])
+def test_spikes_that_begin_right_after_a_restart_are_dated_there(generator: ModuleType, seed: int) -> None:
+    """What follows a restart is no evidence, until it goes on."""
+    soak = generator.make(seed)
+    (truth,) = soak.truths
+    assert any(truth.onset - 600 < notice.at <= truth.onset for notice in soak.notices)
+    (found,) = analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+    assert found.onset == pytest.approx(truth.onset, abs=300)

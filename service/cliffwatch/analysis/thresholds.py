@@ -311,8 +311,8 @@ SPIKE_CHANCE, SPIKE_CHANCE_CORROBORATED = 1e-6, 5e-4
 #: Two spikes are enough if the device had them too, fewer than this are expected by chance (12 min in 7 h), and they
 #: are twice as high as the recent level (a logarithm).
 CHANCE_OF_TWO, HEIGHT_OF_TWO = 0.03, math.log(2)
-#: Least number of spikes of a train of a whole run.
-SPIKES_MINIMUM = 5
+#: Least number of spikes of a train of a whole run; most distances of its own at which an earlier spike is one of it.
+SPIKES_MINIMUM, SPIKES_BEFORE = 5, 2.0
 #: A train of spikes is over after this many windows without one (a notice alone hides `NOTICE_MASK`), or after this
 #: many times the distance that its spikes had, whichever is later.
 TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES = SPIKES_APART, 10

@@ -1,6 +1,8 @@
 """Find recurring spikes in the single windows of a whole run: medians of several windows hide spikes."""
 
 import math
+from itertools import pairwise
+from statistics import median
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from cliffwatch.analysis.run_arrays import Array, RunArrays
 from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.spread import NORMAL
 from cliffwatch.analysis.thresholds import (
+    SPIKE_ALIKE,
+    SPIKES_BEFORE,
     SPIKES_MINIMUM,
     SPIKES_MORE_LOAD,
     SPIKES_MORE_LOAD_SIGMAS,
@@ -44,28 +48,52 @@ def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple
         with np.errstate(invalid="ignore"):
             raised |= moved > needed
     more = _more_load(whole)
-    spikes = Spikes()
-    found: list[tuple[list[Spike], list[Spike]]] = []
+    # Spikes right after a known event are no evidence of a train, but may be the first of one that goes on.
+    spikes, seen, every = Spikes(), Spikes(), list[Spike]()
+    found: list[list[Spike]] = []
     for window, deviation in enumerate(deviations.tolist()):
-        if math.isnan(deviation) or whole.masked[window]:
+        if math.isnan(deviation):
+            continue
+        last = window, float(whole.starts[window]), deviation, sigma, bool(raised[window])
+        one = seen.follow(*last)
+        if one is not None:
+            every.append(one)
+        if whole.masked[window]:
             continue
         if more[window]:
             spikes.forget()
             continue
-        spike = spikes.follow(window, float(whole.starts[window]), deviation, sigma, bool(raised[window]))
+        spike = spikes.follow(*last)
         if spike is None:
             continue
-        if found and _belongs(found[-1][1], spike):
-            found[-1][1].append(spike)
+        if found and _belongs(found[-1], spike):
+            found[-1].append(spike)
             continue
         train = spikes.train(spike)
         if train is not None and window >= skip:
-            found.append((train, list(train)))
+            found.append(list(train))
+    trains = [_from_first(train, every) for train in found if len(train) >= SPIKES_MINIMUM]
     return [
         _finding(whole, name, train, devices, deviations)
-        for _, train in found
-        if len(train) >= SPIKES_MINIMUM and not any(a <= train[0].start <= b for a, b in without)
+        for train in trains
+        if train[0].window >= skip and not any(a <= train[0].start <= b for a, b in without)
     ]
+
+
+def _from_first(train: list[Spike], every: list[Spike]) -> list[Spike]:
+    """The train with the spikes before it that are like its own, and no further apart: too few to be seen as one."""
+    height, apart = (median(each) for each in ([one.height for one in train], _distances(train)))
+    first = list(train)
+    for spike in reversed([one for one in every if one.window < train[0].window]):
+        if first[0].window - spike.window > SPIKES_BEFORE * apart:
+            break
+        if spike.height >= SPIKE_ALIKE * height:
+            first.insert(0, spike)
+    return first
+
+
+def _distances(train: list[Spike]) -> list[int]:
+    return [after.window - before.window for before, after in pairwise(train)]
 
 
 def _belongs(train: list[Spike], spike: Spike) -> bool:
