@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from cliffwatch.analysis.online.excursion import ExcursionEvidence, Excursions
 from cliffwatch.analysis.span_lengths import FAST, HOUR
+from cliffwatch.analysis.thresholds import UNLEARNED
 
 #: Spread of a median of a few windows; a rise by a factor of four, as a logarithm; windows after which much is known.
 SIGMA, HIGH, LATE = 0.02, 1.4, 8 * HOUR
@@ -82,3 +83,14 @@ def test_a_burst_explains_a_rise_until_its_last_windows_are_over() -> None:
     assert not changed(excursions, HIGH, SLOWER)
     follow(excursions, at, (2, HIGH))
     assert changed(excursions, HIGH, SLOWER)
+
+
+def test_a_step_counts_where_the_run_is_too_young_for_the_search_for_steps() -> None:
+    step, slower = 0.33, replace(STEADY, device=0.33)
+    excursions = Excursions()
+    at = follow(excursions, 0, (20, 0.0), (UNLEARNED - 1, step))
+    assert not excursions.is_change(step, SIGMA, slower, HOUR, is_learned=True, may_be_step=True)
+    follow(excursions, at, (2, step))
+    assert not excursions.is_change(step, SIGMA, STEADY, HOUR, is_learned=True, may_be_step=True)
+    assert not excursions.is_change(step, SIGMA, slower, HOUR, is_learned=True)
+    assert excursions.is_change(step, SIGMA, slower, HOUR, is_learned=True, may_be_step=True)

@@ -156,8 +156,9 @@ class OnlineDetector:
             evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
             is_further = self._has_degraded()
             factor = FURTHER_EXCURSION if is_further else 1.0
+            is_young = channel.declared and not is_further and judge.statistics.sigma(STEP_SPANS[0]) is None
             is_change = (not is_further or judge.excursions.windows >= UNLEARNED) and judge.excursions.is_change(
-                height / factor, sigma, evidence, channel.windows, channel.declared
+                height / factor, sigma, evidence, channel.windows, channel.declared, is_young
             )
             is_new = judge.excursions.is_amplified_anew(evidence)
             if is_change and (is_new or not judge.is_within_baseline(height)):

@@ -217,18 +217,27 @@ class Excursions:
         self._past.append(PastExcursion(start, windows, client, device, amplified=amplified))
 
     def is_change(
-        self, height: float, sigma: float, evidence: ExcursionEvidence, windows: int, is_learned: bool
+        self,
+        height: float,
+        sigma: float,
+        evidence: ExcursionEvidence,
+        windows: int,
+        is_learned: bool,
+        may_be_step: bool = False,
     ) -> bool:
         """Whether the present excursion is a change: it has outlasted all past excursions like it.
 
         `windows`: windows of the run so far; `is_learned`: the run's excursions are known, however few `windows` are.
+        `may_be_step`: the run is too young for the search for steps, so that a step that a device shows counts too.
         """
         if evidence.more_load:
             self._had_more_load, self._more_load_until = True, self.windows
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
         self._amplified_peak = max(self._amplified_peak, evidence.amplified or 0.0)
-        if self.windows < CORROBORATED or not is_cliff(height, sigma) or height < CLIFF_SIGMAS * sigma:
+        is_step = may_be_step and self.windows >= UNLEARNED and evidence.corroborates(height, sigma)
+        is_large = is_cliff(height, sigma) or is_step
+        if self.windows < CORROBORATED or not is_large or height < CLIFF_SIGMAS * sigma:
             return False
         still_there = STILL_THERE * self._highest
         # The median of five windows does not show yet that the last two are back.
