@@ -63,3 +63,10 @@ def test_spikes_that_begin_right_after_a_restart_are_dated_there(generator: Modu
     assert any(truth.onset - 600 < notice.at <= truth.onset for notice in soak.notices)
     (found,) = analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
     assert found.onset == pytest.approx(truth.onset, abs=300)
+
+
+def test_spikes_that_a_cliff_makes_noisier_are_part_of_it() -> None:
+    """One slow window hours before the cliff, and two more that are as slow in the noise after it."""
+    soak = lognormal.make(9438)
+    for (found,) in (online(soak), analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)):
+        assert found.kind is FindingKind.CLIFF

@@ -43,5 +43,7 @@ def _began_later(spikes: Finding, rare: Finding) -> bool:
 
 
 def _covers(change: Finding, rare: Finding) -> bool:
-    is_during = change.onset <= rare.onset and (change.until is None or change.until > rare.onset)
+    """Whether rare spikes began, or were only seen to be several, during a sudden change."""
+    moments = (rare.onset, rare.onset if rare.detected is None else rare.detected)
+    is_during = any(change.onset <= moment and (change.until is None or change.until > moment) for moment in moments)
     return change.kind in SUDDEN and is_during

@@ -6,13 +6,15 @@ shortfall; and spikes of one operation are one finding, whichever of its quantil
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Notice, Sample, Series
+from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Sample, Series
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.online.rare_spikes import RareSpikes
 from cliffwatch.analysis.online.work_judge import WorkJudge
 from cliffwatch.analysis.work import accounts_for
 
 _Key = tuple[FindingKind, str, float]
+#: Kinds of findings that account for spikes: others of that operation, and a sudden change, after which it is noisy.
+_WITH_SPIKES = SUDDEN | {FindingKind.SPIKES}
 
 
 class RunDetector:
@@ -79,7 +81,7 @@ class RunDetector:
             return any(accounts_for(each, finding, self._window_seconds) for each in others if each.undone is None)
         operation = self._series[finding.series].operation
         return finding.kind is FindingKind.SPIKES and any(
-            each.kind is FindingKind.SPIKES and self._series[each.series].operation == operation
+            each.kind in _WITH_SPIKES and self._series[each.series].operation == operation
             for each in others
             if _key_of(each) != _key_of(finding)
         )
