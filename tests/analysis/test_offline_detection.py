@@ -122,3 +122,22 @@ def test_what_comes_back_within_45_minutes_is_no_change_of_level(generator: Modu
         column[first + 220 :] *= 2.5
     (finding,) = analysed(soak)
     assert abs(finding.onset - float(soak.times[first])) <= MINUTE
+
+
+@GENERATORS
+@pytest.mark.parametrize("stages", [(1.6, 3.0), (3.0, 1.6), (1.6, 3.0, 1.6)], ids=str)
+def test_what_comes_back_in_stages_is_no_change_of_level_either(
+    generator: ModuleType, stages: tuple[float, ...]
+) -> None:
+    soak = generator.make(12, (), (), 24).only("p99", "device_write_latency")
+    first = len(soak.times) // 2
+    for column in soak.columns.values():
+        for index, factor in enumerate(stages):
+            column[first + 60 * index :][:60] *= factor
+    assert analysed(soak) == []
+
+
+def test_more_load_just_before_a_cliff_is_not_its_beginning() -> None:
+    soak = lognormal.make(412)
+    (finding,) = analysed(soak)
+    assert abs(finding.onset - soak.truths[0].onset) <= MINUTE

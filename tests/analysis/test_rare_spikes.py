@@ -133,6 +133,21 @@ def test_what_does_not_stand_out_again_and_again_is_no_finding(
     assert found_in(table_of(12 * HOUR, factors, rate), mode) == []
 
 
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_spikes_of_a_load_that_is_higher_for_half_an_hour_are_its_own(mode: str) -> None:
+    moments = [*range(2100, 2280, 9)]
+    table = table_of(12 * HOUR, bursts(moments), lambda index: 80.0 if 2090 <= index < 2290 else 50.0)
+    assert found_in(table, mode) == []
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_spikes_under_a_load_that_stays_higher_are_found(mode: str) -> None:
+    moments = [*range(2 * HOUR, 12 * HOUR, 62)]
+    (finding,) = found_in(table_of(12 * HOUR, bursts(moments), lambda index: 80.0 if index > HOUR else 50.0), mode)
+    assert finding.recurrence is not None
+    assert finding.recurrence.times > 0.9 * len(moments)
+
+
 def test_what_waited_through_stalls_is_the_finding_of_the_stalls() -> None:
     rows = []
     for index in range(12 * HOUR):

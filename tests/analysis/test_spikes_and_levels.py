@@ -19,6 +19,10 @@ def online(soak: Soak) -> list[Finding]:
     return replay(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
 
 
+def analysed(soak: Soak) -> list[Finding]:
+    return analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+
+
 @pytest.mark.parametrize(("generator", "seed"), [(lognormal, 447), (queue, 438), (queue, 469), (queue, 476)])
 def test_spikes_alone_are_no_step_and_no_drift(generator: ModuleType, seed: int) -> None:
     """Several in a minute raise that minute, and more of them in one hour than in another look like a change."""
@@ -30,9 +34,26 @@ def test_two_quantiles_and_two_detectors_report_spikes_once() -> None:
     """One slow window hours before is none of them, although it was as slow."""
     soak = lognormal.make(426)
     (truth,) = soak.truths
-    for (found,) in (online(soak), analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)):
+    for (found,) in (online(soak), analysed(soak)):
         assert (found.kind, found.series) == (FindingKind.SPIKES, "p99")
         assert found.onset == pytest.approx(truth.onset, abs=60)
+
+
+@pytest.mark.parametrize(("generator", "seed"), [(queue, 318), (queue, 476)])
+def test_spikes_with_a_burst_of_load_between_them_are_one_finding_of_the_report(
+    generator: ModuleType, seed: int
+) -> None:
+    """They fill whole minutes, and with the load's own rise look like a change of level that came back in stages."""
+    (found,) = analysed(generator.make(seed))
+    assert found.kind is FindingKind.SPIKES
+
+
+def test_spikes_that_were_not_raised_have_the_size_of_their_peaks() -> None:
+    """And not that of the windows between them."""
+    (found,) = analysed(lognormal.make(9532))
+    assert found.detected is None
+    assert found.size is not None
+    assert 3.0 < found.size.ratio < found.size.worst_ratio
 
 
 def test_what_is_active_has_been_reported() -> None:
@@ -61,12 +82,12 @@ def test_spikes_that_begin_right_after_a_restart_are_dated_there(generator: Modu
     soak = generator.make(seed)
     (truth,) = soak.truths
     assert any(truth.onset - 600 < notice.at <= truth.onset for notice in soak.notices)
-    (found,) = analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+    (found,) = analysed(soak)
     assert found.onset == pytest.approx(truth.onset, abs=300)
 
 
 def test_spikes_that_a_cliff_makes_noisier_are_part_of_it() -> None:
     """One slow window hours before the cliff, and two more that are as slow in the noise after it."""
     soak = lognormal.make(9438)
-    for (found,) in (online(soak), analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)):
+    for (found,) in (online(soak), analysed(soak)):
         assert found.kind is FindingKind.CLIFF

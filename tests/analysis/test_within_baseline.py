@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 from tests.analysis.drills import SERIES, START
 
-from cliffwatch.analysis.cliff import is_within_baseline
-from cliffwatch.analysis.finding import Baseline, FindingKind, Sample
+from cliffwatch.analysis.cliff import is_by_size, is_within_baseline
+from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Sample, Size
 from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
 
 WARM_UP, BASELINE, RISE, WINDOWS = 15, 50, 65, 160
 
 
-def noisy_drill(seed: int, times: float) -> list[Sample]:
+def noisy_drill(seed: int, times: float, until: int = WINDOWS, windows: int = WINDOWS) -> list[Sample]:
     """An emulated drive on a busy machine: 6 ms with windows from 3 to 70 ms, and the drive's own latency with them."""
     random = np.random.default_rng(seed)
     samples = []
-    for index in range(WINDOWS):
-        slow = times if index >= RISE else 1.0
+    for index in range(windows):
+        slow = times if RISE <= index < until else 1.0
         hiccup = float(np.exp(abs(random.normal(0, 1.0)))) if random.random() < 0.3 else 1.0
         values = {
             "append.p50": 0.002 * slow**0.5 * hiccup**0.5 * np.exp(random.normal(0, 0.1)),
@@ -41,6 +41,17 @@ def test_a_small_rise_within_the_baselines_own_band_is_no_cliff(seed: int) -> No
     assert _cliffs(seed, times=1.8) == []
 
 
+@pytest.mark.parametrize("seed", [1, 7])
+def test_what_is_no_cliff_has_no_recovery(seed: int) -> None:
+    assert analysis(SERIES, noisy_drill(seed, 2.0, RISE + 80, 260), [], 1.0) == []
+
+
+@pytest.mark.parametrize("seed", [3, 6, 21, 25])
+def test_slow_windows_all_through_a_run_are_no_spikes(seed: int) -> None:
+    """Those just before the ones that are looked at are part of how often the run has them."""
+    assert analysis(SERIES, noisy_drill(seed, 1.0, windows=260), [], 1.0) == []
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_large_rise_on_such_a_drive_is_one_live_and_in_the_report(seed: int) -> None:
     assert len(_cliffs(seed, times=30.0)) == 2
@@ -58,3 +69,21 @@ def test_a_large_rise_on_such_a_drive_is_one_live_and_in_the_report(seed: int) -
 def test_what_is_within_the_baseline(worst: float, ratio: float, windows: float, within: bool) -> None:
     baseline = Baseline("append.p99", 0.00631, 0.0, 50.0, 0.00332, 0.0687)
     assert is_within_baseline(worst, ratio, baseline, windows) is within
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "detected", "reported"),
+    [
+        (FindingKind.STEP, 1.09, None, False),
+        (FindingKind.STEP, 1.09, 100.0, True),  # an alert has said so
+        (FindingKind.STEP, 1.2, None, True),
+        (FindingKind.DRIFT, 1.09, None, True),
+        (FindingKind.CLIFF, 1.2, 100.0, False),
+    ],
+)
+def test_what_the_whole_run_reports_by_its_size(
+    kind: FindingKind, level: float, detected: float | None, reported: bool
+) -> None:
+    size = Size(Baseline("append.p99", 1.0, 0.0, 50.0, 0.9, 1.3), level, level)
+    finding = Finding(kind, 60.0, "append.p99", 1.0, level, level, 0.9, detected=detected, size=size)
+    assert is_by_size(finding, 50.0) is reported

@@ -15,6 +15,7 @@ from cliffwatch.analysis.thresholds import (
     LASTED_CONFIDENCE,
     LASTED_RATIO,
     LASTED_WINDOWS,
+    SEGMENT_RATIO,
     UNENDED_WINDOWS,
     UNMEASURED_CONFIDENCE,
     WITHIN_BAND_RATIO,
@@ -69,15 +70,18 @@ def is_unended(raised: Finding, end: float, window_seconds: float) -> bool:
     return raised.kind in SUDDEN and lasts and raised.confidence >= LASTED_CONFIDENCE
 
 
-def is_cliff_by_size(cliff: Finding, windows: float) -> bool:
-    """Whether a cliff of the whole run is large enough to be reported, by its size and its length in `windows`.
+def is_by_size(finding: Finding, windows: float) -> bool:
+    """Whether a cliff of the whole run, or a step in it that was not raised, is large enough to be reported, by its
+    size and its length in `windows`. Other findings are.
 
-    True for a cliff without a size: one that ends within a few windows, such as a stall at the end of the load.
+    True for a change without a size: one that ends within a few windows, such as a stall at the end of the load.
     """
-    if cliff.size is None:
+    size = finding.size
+    if size is None:
         return True
-    size = cliff.size
-    return size.ratio >= AFFECTED_FROM and not is_within_baseline(size.worst, size.ratio, size.baseline, windows)
+    if finding.kind is FindingKind.CLIFF:
+        return size.ratio >= AFFECTED_FROM and not is_within_baseline(size.worst, size.ratio, size.baseline, windows)
+    return finding.kind is not FindingKind.STEP or finding.detected is not None or size.ratio >= SEGMENT_RATIO
 
 
 def is_within_baseline(worst: float, ratio: float, baseline: Baseline, windows: float) -> bool:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size, is_unended
+from cliffwatch.analysis.cliff import is_by_size, is_cliff_by_itself, is_unended
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
@@ -25,6 +25,7 @@ from cliffwatch.analysis.span_lengths import BLOCK, SAME_MOMENT_SECONDS
 from cliffwatch.analysis.thresholds import (
     DRIFT_RUN_BLOCKS,
     EASED_WINDOWS,
+    SPIKE_ALIKE,
     SUDDEN_PART,
     TOGETHER_WINDOWS,
     TOGETHER_WINDOWS_OTHERWISE,
@@ -59,9 +60,11 @@ def _changes(
     meter = Meter(series, samples, notices)
     measured: list[Finding] = []
     begun: dict[Finding, int] = {}
+    too_small: set[tuple[str, float | None]] = set()
     for finding in reported:
         if finding.kind is FindingKind.RECOVERY:
-            measured.append(_recovered(finding, measured))
+            if (finding.series, finding.onset) not in too_small:
+                measured.append(_recovered(finding, measured))
             continue
         mine = [one for one in raised if one.size is not None and belongs_to(one, finding, window_seconds)]
         # A degradation that eases and goes on was raised as one cliff, and stays one, with the worst of it in its size.
@@ -71,9 +74,11 @@ def _changes(
             continue
         one = _measured(finding, mine, meter, known)
         lasted = (samples[-1].end if one.until is None else one.until) - one.onset
-        if one.kind is not FindingKind.CLIFF or is_cliff_by_size(one, lasted / window_seconds):
+        if is_by_size(one, lasted / window_seconds):
             begun |= {each: len(measured) for each in mine[:1]}
             measured.append(one)
+        else:
+            too_small.add((finding.series, finding.until))
     return measured
 
 
@@ -202,6 +207,7 @@ class Meter:
     def size(self, name: str, finding: Finding) -> Size | None:
         """Size of a series since the onset of a finding, up to its end; None where it was not measured."""
         channel, rise, until = Channel(self._known[name]), None, finding.until
+        least, peak = SPIKE_ALIKE * math.log(finding.ratio), -math.inf
         for sample in self._samples:
             if until is not None and sample.end > until + SAME_MOMENT_SECONDS:
                 break
@@ -212,8 +218,17 @@ class Meter:
                 rise = Rise(baseline, finding.kind)
             value = sample.values.get(name)
             level = None if value is None else channel.add(value, sample.start, sample.end, sample.phase)
-            if rise is not None and level is not None:
+            if rise is None or level is None:
+                continue
+            if finding.kind is not FindingKind.SPIKES:
                 rise.add(level)
+            elif level - (channel.recent_level or 0.0) >= least:
+                peak = max(peak, level)
+            elif peak > -math.inf:
+                rise.add(peak)
+                peak = -math.inf
+        if rise is not None and peak > -math.inf:
+            rise.add(peak)
         return None if rise is None else rise.size()
 
     def rose(self, name: str, onset: float) -> bool:

@@ -1,8 +1,8 @@
 """A whole run as arrays: logarithms of every series, window by window and block by block."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,11 @@ class RunArrays:
     def block_of(self, window: int) -> int:
         return int(np.searchsorted(self.block_first, window, side="right")) - 1
 
+    def with_blocks(self, levels: Mapping[str, Array]) -> "RunArrays":
+        """The run with the blocks of some series computed from other `levels`, by name of series."""
+        blocks = {name: _blocks(column, self.masked, self.block_first, self.size) for name, column in levels.items()}
+        return replace(self, blocks=self.blocks | blocks)
+
 
 def whole_run(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
@@ -79,7 +84,7 @@ def whole_run(
     size = 1 if len(judged) < _SHORT_RUN else BLOCK
     # Windows that do not fit into a block are left out at the beginning: the end of the run is what matters.
     first_block = np.arange(len(judged) % size, len(judged), size)
-    blocks = {name: _blocks(np.where(masked, np.nan, column), first_block, size) for name, column in levels.items()}
+    blocks = {name: _blocks(column, masked, first_block, size) for name, column in levels.items()}
     return RunArrays(
         series=tuple(one for one in series if one.name in levels),
         starts=starts,
@@ -112,7 +117,8 @@ def coarse_tick(values: Array) -> float:
     return 0.0
 
 
-def _blocks(column: Array, first: NDArray[np.int64], size: int) -> Array:
+def _blocks(levels: Array, masked: NDArray[np.bool_], first: NDArray[np.int64], size: int) -> Array:
+    column = np.where(masked, np.nan, levels)
     if size == 1:
         return column[first]
     return block_levels(column[first[0] :].reshape(-1, size))

@@ -10,7 +10,7 @@ from cliffwatch.analysis.cliff import confidence_of, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.offline import onset, ramps, segments
 from cliffwatch.analysis.offline.drift import find_drift
-from cliffwatch.analysis.offline.recurring import recurring_spikes
+from cliffwatch.analysis.offline.recurring import recurring_spikes, spike_trains, without_spikes
 from cliffwatch.analysis.offline.view import View, baseline_before, view_of
 from cliffwatch.analysis.primary_series import primary_series
 from cliffwatch.analysis.run_arrays import Array, whole_run
@@ -71,9 +71,12 @@ def analyse(
         view = view_of(whole, name)
         if view is None:
             continue
-        changes = _changes(view)
+        trains = spike_trains(whole, name, view.skip_window)
+        changes = _changes(view_of(without_spikes(whole, name, trains), name) or view)
         findings += changes
-        findings += recurring_spikes(whole, name, view.skip_window, _times_without(changes))
+        # Those of a cliff are part of it.
+        outside = [one for one in trains if not _is_in_cliff(one[0].start, changes)]
+        findings += recurring_spikes(whole, name, outside)
     return sorted(findings, key=lambda finding: finding.onset)
 
 
@@ -215,8 +218,9 @@ def _onset_window(view: View, edge: int) -> int:
         for one in whole.series
         if one.role in (Role.LATENCY, Role.DEVICE_LATENCY) and one.name != view.name
     ]
+    rate = next((whole.levels[one] for one in whole.names(Role.RATE)), None)
     reach = min(onset.REACH, len(client) // _REACH_PART)
-    return onset.place(client, others, view.window(edge), reach, sides=_SIDES * reach)
+    return onset.place(client, others, rate, view.window(edge), reach, sides=_SIDES * reach)
 
 
 def _recovered(view: View, active: Finding, edge: segments.Edge) -> tuple[Finding, Finding]:
@@ -231,10 +235,6 @@ def _recovered(view: View, active: Finding, edge: segments.Edge) -> tuple[Findin
     return replace(active, until=at), recovery
 
 
-def _times_without(changes: Sequence[Finding]) -> list[tuple[float, float]]:
-    """Spans in which spikes are not reported: those of the run's cliffs, from onset to end (infinite if none)."""
-    return [
-        (finding.onset, math.inf if finding.until is None else finding.until)
-        for finding in changes
-        if finding.kind is FindingKind.CLIFF
-    ]
+def _is_in_cliff(moment: float, changes: Sequence[Finding]) -> bool:
+    cliffs = [finding for finding in changes if finding.kind is FindingKind.CLIFF]
+    return any(one.onset <= moment <= (math.inf if one.until is None else one.until) for one in cliffs)

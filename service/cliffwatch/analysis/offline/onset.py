@@ -1,10 +1,12 @@
 """Locate the onset of a change: the window that best splits all channels into before and after."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.spread import NORMAL, TINY
-from cliffwatch.analysis.thresholds import ONSET_MOVED, ONSET_SIGMAS
+from cliffwatch.analysis.thresholds import LOAD_ROSE, ONSET_MOVED, ONSET_SIGMAS
 
 #: Windows searched on each side of the change that the segmentation found (20 min).
 REACH = 120
@@ -42,14 +44,18 @@ def gathered(evidence: Array) -> Array:
     return np.concatenate(([0.0], np.cumsum(evidence)))
 
 
-def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int, sides: int) -> int:
+def place(
+    client: Array, others: list[tuple[Array, bool]], rate: Array | None, near: int, reach: int, sides: int
+) -> int:
     """Index of the window at which the change near window `near` began, searched within `reach` windows.
 
-    `others` are further channels, each with whether it is a device's. The levels before and after the change are
-    measured up to `sides` windows beyond the searched ones, but not close to `near`, where the change itself is.
+    `others` are further channels, each with whether it is a device's; `rate` is the load. The levels before and after
+    the change are measured up to `sides` windows beyond the searched ones, but not close to `near`, where the change
+    itself is.
     """
     first, last = max(0, near - reach), min(len(client), near + reach)
     clients, devices = np.zeros(last - first), np.zeros(last - first)
+    is_usual = _has_usual_load(rate, first, last, near, sides)
     for column, is_device in [(client, False), *others]:
         levels = _levels(column, first, last, near, sides)
         if levels is None:
@@ -60,7 +66,7 @@ def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int
         ):
             continue
         weight = _DEVICE_WEIGHT if is_device else _CLIENT_WEIGHT
-        evidence = evidence_of_change(column[first:last], before, after, sigma, weight)
+        evidence = np.where(is_usual, evidence_of_change(column[first:last], before, after, sigma, weight), 0.0)
         if is_device:
             devices += evidence
         else:
@@ -69,6 +75,17 @@ def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int
     by_client = gathered(clients)
     is_open = by_client <= by_client.min() + _LEFT_OPEN
     return first + int(np.argmin(np.where(is_open, by_client + gathered(devices), np.inf)))
+
+
+def _has_usual_load(rate: Array | None, first: int, last: int, near: int, sides: int) -> NDArray[np.bool_]:
+    """Which of the searched windows have no more load than there was both before and after the change: what more load
+    raised does not say whether the change had begun."""
+    levels = None if rate is None else _levels(rate, first, last, near, sides)
+    if rate is None or levels is None:
+        return np.ones(last - first, dtype=np.bool_)
+    before, after, _ = levels
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~(rate[first:last] > max(before, after) + log_ratio(LOAD_ROSE)))
 
 
 def _levels(column: Array, first: int, last: int, near: int, sides: int) -> tuple[float, float, float] | None:

@@ -1,10 +1,12 @@
 """Find recurring spikes in the single windows of a whole run: medians of several windows hide spikes."""
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cliffwatch.analysis.cliff import confidence_of
 from cliffwatch.analysis.finding import Finding, FindingKind, Role
@@ -15,6 +17,7 @@ from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.spread import NORMAL
 from cliffwatch.analysis.thresholds import (
     SPIKE_ALIKE,
+    SPIKE_WINDOWS,
     SPIKES_BEFORE,
     SPIKES_MINIMUM,
     SPIKES_MORE_LOAD,
@@ -31,15 +34,16 @@ from cliffwatch.analysis.thresholds import (
 _RECENT_LEVEL_BLOCKS = 61
 #: Blocks around a window whose median is the present load there.
 _NEAR_BLOCKS = 5
+#: Spikes that recur, in order of time.
+Train = Sequence[Spike]
 
 
-def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple[float, float]]) -> list[Finding]:
-    """Trains of spikes of the series `name` that begin from window `skip` on, and outside the spans `without`."""
+def spike_trains(whole: RunArrays, name: str, skip: int) -> list[Train]:
+    """Trains of spikes of the series `name` that begin from window `skip` on."""
     deviations = _deviations(whole, name)
     sigma = _sigma(deviations)
     raised = np.zeros(len(deviations), dtype=np.bool_)
-    devices = [one for one in whole.names(Role.DEVICE_LATENCY) if one != name]
-    for device in devices:
+    for device in _other_devices(whole, name):
         moved = _deviations(whole, device)
         needed = np.maximum(
             max(log_ratio(WINDOW_MOVED), WINDOW_SIGMAS * _sigma(moved)),
@@ -73,14 +77,44 @@ def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple
         if train is not None and window >= skip:
             found.append(list(train))
     trains = [_from_first(train, every) for train in found if len(train) >= SPIKES_MINIMUM]
-    return [
-        _finding(whole, name, train, devices, deviations)
-        for train in trains
-        if train[0].window >= skip and not any(a <= train[0].start <= b for a, b in without)
-    ]
+    return [train for train in trains if train[0].window >= skip]
 
 
-def _from_first(train: list[Spike], every: list[Spike]) -> list[Spike]:
+def recurring_spikes(whole: RunArrays, name: str, trains: Sequence[Train]) -> list[Finding]:
+    """Findings of the trains of spikes of the series `name`."""
+    deviations, devices = _deviations(whole, name), _other_devices(whole, name)
+    return [_finding(whole, name, train, devices, deviations) for train in trains]
+
+
+def without_spikes(whole: RunArrays, name: str, trains: Sequence[Train]) -> RunArrays:
+    """The run with blocks of the series `name`, and of devices, in which the spikes of its trains are left out."""
+    deviations = _deviations(whole, name)
+    is_spike = np.zeros(len(deviations), dtype=np.bool_)
+    for train in trains:
+        least, last = SPIKE_ALIKE * median(one.height for one in train), train[-1].window + SPIKE_WINDOWS
+        is_spike[train[0].window : last] |= _are_brief(deviations[train[0].window : last] >= least)
+    if not is_spike.any():
+        return whole
+    names = [name, *_other_devices(whole, name)]
+    return whole.with_blocks(
+        {one: whole.levels[one] - np.where(is_spike, _deviations(whole, one), 0.0) for one in names}
+    )
+
+
+def _are_brief(raised: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the windows that are `raised` are part of a rise no longer than a spike."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], raised, [False]))))
+    brief = np.zeros(len(raised), dtype=np.bool_)
+    for first, after in edges.reshape(-1, 2).tolist():
+        brief[first:after] = after - first <= SPIKE_WINDOWS
+    return brief
+
+
+def _other_devices(whole: RunArrays, name: str) -> list[str]:
+    return [one for one in whole.names(Role.DEVICE_LATENCY) if one != name]
+
+
+def _from_first(train: list[Spike], every: list[Spike]) -> Train:
     """The train with the spikes before it that are like its own, and no further apart: too few to be seen as one."""
     height, apart = (median(each) for each in ([one.height for one in train], _distances(train)))
     first = list(train)
@@ -101,7 +135,7 @@ def _belongs(train: list[Spike], spike: Spike) -> bool:
     return spike.window - train[-1].window <= max(TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES * gap)
 
 
-def _finding(whole: RunArrays, name: str, train: list[Spike], devices: list[str], deviations: Array) -> Finding:
+def _finding(whole: RunArrays, name: str, train: Train, devices: list[str], deviations: Array) -> Finding:
     recent = float(np.nanmedian(whole.levels[name] - deviations))
     height = float(np.median([one.height for one in train]))
     share = sum(one.corroborated for one in train) / len(train)

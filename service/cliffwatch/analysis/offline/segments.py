@@ -94,23 +94,33 @@ def candidates(columns: list[Array]) -> list[int]:
 
 
 def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
-    """Drop edges that belong to excursions which came back within `returns` blocks."""
+    """Drop edges that belong to excursions which came back within `returns` blocks, in one stage or several."""
     kept = list(edges)
-    while True:
-        bounds = [0, *kept, len(column)]
-        levels = [float(np.median(column[a:b])) for a, b in pairwise(bounds)]
-        shortest: tuple[int, int] | None = None
-        for index in range(1, len(levels) - 1):
-            length = bounds[index + 1] - bounds[index]
-            before, here, after = levels[index - 1], levels[index], levels[index + 1]
-            apart = abs(here - before)
-            comes_back = (here - before) * (after - here) < 0 and abs(after - before) < 0.5 * apart
-            if length < returns and comes_back and (shortest is None or length < shortest[0]):
-                shortest = (length, index)
-        if shortest is None:
-            return kept
-        # Remove both edges of the excursion: the segments on its two sides become one again.
-        del kept[shortest[1] - 1 : shortest[1] + 1]
+    while (shortest := _shortest_excursion([0, *kept, len(column)], column, returns)) is not None:
+        # Without its edges, the segments on the excursion's two sides become one again.
+        first, last = shortest
+        del kept[first - 1 : last + 1]
+    return kept
+
+
+def _shortest_excursion(bounds: list[int], column: Array, returns: int) -> tuple[int, int] | None:
+    """First and last segment of the shortest excursion, of fewer than `returns` blocks; None if there is none."""
+    levels = [float(np.median(column[a:b])) for a, b in pairwise(bounds)]
+    found = [
+        (bounds[last + 1] - bounds[first], first, last)
+        for first in range(1, len(levels) - 1)
+        for last in range(first, len(levels) - 1)
+        if bounds[last + 1] - bounds[first] < returns and _comes_back(levels[first - 1 : last + 2])
+    ]
+    return min(found)[1:] if found else None
+
+
+def _comes_back(levels: list[float]) -> bool:
+    """Whether the levels between the first and the last are all to one side of the first, and the last is near it."""
+    apart = [level - levels[0] for level in levels[1:]]
+    within, after = apart[:-1], abs(apart[-1])
+    is_one_sided = min(within) > 0 or max(within) < 0
+    return is_one_sided and after < 0.5 * max(abs(each) for each in within)
 
 
 def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:

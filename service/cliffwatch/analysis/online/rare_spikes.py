@@ -34,6 +34,8 @@ from cliffwatch.analysis.thresholds import (
 _QUANTILES = (0.99, 0.999)
 #: Windows whose median is the recent level, and the fewest for one.
 _LEVEL_WINDOWS, _LEVEL_LEAST = HOUR // 2, 30
+#: Windows whose median is the usual load: more than twice those of a burst.
+_LOAD_WINDOWS = 2 * HOUR
 #: A rise begins at this ratio; heights are counted in bins of the width `_BIN` (logarithms).
 _RISE = log_ratio(RARE_RISE)
 _BIN = 0.05
@@ -54,14 +56,15 @@ class _Spike:
 
 @dataclass(slots=True)
 class _Level:
-    """Level of a series: the median of its last windows, kept sorted."""
+    """Level of a series: the median of its last windows, as many as `most`, kept sorted."""
 
-    values: deque[float] = field(default_factory=lambda: deque(maxlen=_LEVEL_WINDOWS))
+    most: int = _LEVEL_WINDOWS
+    values: deque[float] = field(default_factory=deque)
     ordered: list[float] = field(default_factory=list)
 
     def add(self, value: float) -> None:
-        if len(self.values) == _LEVEL_WINDOWS:
-            del self.ordered[bisect_left(self.ordered, self.values[0])]
+        if len(self.values) == self.most:
+            del self.ordered[bisect_left(self.ordered, self.values.popleft())]
         self.values.append(value)
         insort(self.ordered, value)
 
@@ -78,7 +81,7 @@ class RareSpikes:
             _Watched(one, window_seconds) for one in series if one.role is Role.LATENCY and one.quantile in _QUANTILES
         ]
         self._rate_name = next((one.name for one in series if one.role is Role.RATE), None)
-        self._rate = _Level()
+        self._rate = _Level(_LOAD_WINDOWS)
         self._mask = Mask(notices)
         self._was_idle = False
 

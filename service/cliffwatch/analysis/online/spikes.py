@@ -118,7 +118,8 @@ class Spikes:
                 break
             height = min(one.height for one in chosen)
             past = self._past[corroborated]
-            seen = sum(past[max(0, int(SPIKE_ALIKE * height / _BIN)) :])
+            earlier = sum(one.height >= SPIKE_ALIKE * height for one in spikes[:-count])
+            seen = sum(past[max(0, int(SPIKE_ALIKE * height / _BIN)) :]) + earlier
             expected = (seen + 1) / max(1, chosen[0].window) * (last.window - chosen[0].window + 1)
             if count == 2:
                 # Two spikes are enough if close together, the first like them in this run, and shown by the device too.
