@@ -52,22 +52,15 @@ def spike_trains(whole: RunArrays, name: str, skip: int) -> list[Train]:
         with np.errstate(invalid="ignore"):
             raised |= moved > needed
     more = _more_load(whole)
-    # Spikes right after a known event are no evidence of a train, but may be the first of one that goes on.
-    spikes, seen, every = Spikes(), Spikes(), list[Spike]()
+    spikes = Spikes()
     found: list[list[Spike]] = []
     for window, deviation in enumerate(deviations.tolist()):
-        if math.isnan(deviation):
-            continue
-        last = window, float(whole.starts[window]), deviation, sigma, bool(raised[window])
-        one = seen.follow(*last)
-        if one is not None:
-            every.append(one)
-        if whole.masked[window]:
+        if math.isnan(deviation) or whole.masked[window]:
             continue
         if more[window]:
             spikes.forget()
             continue
-        spike = spikes.follow(*last)
+        spike = spikes.follow(window, float(whole.starts[window]), deviation, sigma, bool(raised[window]))
         if spike is None:
             continue
         if found and _belongs(found[-1], spike):
@@ -76,7 +69,7 @@ def spike_trains(whole: RunArrays, name: str, skip: int) -> list[Train]:
         train = spikes.train(spike)
         if train is not None and window >= skip:
             found.append(list(train))
-    trains = [_from_first(train, every) for train in found if len(train) >= SPIKES_MINIMUM]
+    trains = [_from_first(train, deviations, raised, whole.starts) for train in found if len(train) >= SPIKES_MINIMUM]
     return [train for train in trains if train[0].window >= skip]
 
 
@@ -92,7 +85,8 @@ def without_spikes(whole: RunArrays, name: str, trains: Sequence[Train]) -> RunA
     is_spike = np.zeros(len(deviations), dtype=np.bool_)
     for train in trains:
         least, last = SPIKE_ALIKE * median(one.height for one in train), train[-1].window + SPIKE_WINDOWS
-        is_spike[train[0].window : last] |= _are_brief(deviations[train[0].window : last] >= least)
+        for begin, after in _brief_rises(deviations[:last] >= least):
+            is_spike[begin:after] |= begin >= train[0].window
     if not is_spike.any():
         return whole
     names = [name, *_other_devices(whole, name)]
@@ -101,32 +95,33 @@ def without_spikes(whole: RunArrays, name: str, trains: Sequence[Train]) -> RunA
     )
 
 
-def _are_brief(raised: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which of the windows that are `raised` are part of a rise no longer than a spike."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], raised, [False]))))
-    brief = np.zeros(len(raised), dtype=np.bool_)
-    for first, after in edges.reshape(-1, 2).tolist():
-        brief[first:after] = after - first <= SPIKE_WINDOWS
-    return brief
+def _brief_rises(raised: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First window of each run of windows that are `raised`, and the one after its last, if no longer than a spike."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], raised, [False])))).reshape(-1, 2).tolist()
+    return [(first, after) for first, after in edges if after - first <= SPIKE_WINDOWS]
 
 
 def _other_devices(whole: RunArrays, name: str) -> list[str]:
     return [one for one in whole.names(Role.DEVICE_LATENCY) if one != name]
 
 
-def _from_first(train: list[Spike], every: list[Spike]) -> Train:
-    """The train with the spikes before it that are like its own, and no further apart: too few to be seen as one."""
+def _from_first(train: Sequence[Spike], deviations: Array, raised: NDArray[np.bool_], starts: Array) -> Train:
+    """The train with the rises before it that are like its spikes, and no further apart.
+
+    They were too few, or in too much noise, to be seen as a train; or right after a known event, which is no evidence,
+    but may be when one began that went on.
+    """
     height, apart = (median(each) for each in ([one.height for one in train], _distances(train)))
     first = list(train)
-    for spike in reversed([one for one in every if one.window < train[0].window]):
-        if first[0].window - spike.window > SPIKES_BEFORE * apart:
+    for begin, after in reversed(_brief_rises(deviations[: train[0].window] >= SPIKE_ALIKE * height)):
+        if first[0].window - begin > SPIKES_BEFORE * apart:
             break
-        if spike.height >= SPIKE_ALIKE * height:
-            first.insert(0, spike)
+        highest = float(deviations[begin:after].max())
+        first.insert(0, Spike(begin, float(starts[begin]), highest, bool(raised[begin:after].any())))
     return first
 
 
-def _distances(train: list[Spike]) -> list[int]:
+def _distances(train: Train) -> list[int]:
     return [after.window - before.window for before, after in pairwise(train)]
 
 
