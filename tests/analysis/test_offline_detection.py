@@ -141,3 +141,12 @@ def test_more_load_just_before_a_cliff_is_not_its_beginning() -> None:
     soak = lognormal.make(412)
     (finding,) = analysed(soak)
     assert abs(finding.onset - soak.truths[0].onset) <= MINUTE
+
+
+@pytest.mark.parametrize(("generator", "seed"), [(lognormal, 214), (lognormal, 234), (heavy, 210)])
+def test_a_step_in_noise_that_looks_like_a_ramp_is_found(generator: ModuleType, seed: int) -> None:
+    """Where the hours around it look gradual, and the run shows no drift."""
+    soak = generator.make(seed)
+    (finding,) = analysed(soak)
+    assert finding.kind is FindingKind.STEP
+    assert abs(finding.onset - soak.truths[0].onset) <= 5 * MINUTE

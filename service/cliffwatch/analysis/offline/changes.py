@@ -9,7 +9,7 @@ import numpy as np
 from cliffwatch.analysis.cliff import confidence_of, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.offline import onset, ramps, segments
-from cliffwatch.analysis.offline.drift import find_drift
+from cliffwatch.analysis.offline.drift import find_drift, has_room_for_drift
 from cliffwatch.analysis.offline.recurring import recurring_spikes, spike_trains, without_spikes
 from cliffwatch.analysis.offline.view import View, baseline_before, view_of
 from cliffwatch.analysis.primary_series import primary_series
@@ -86,35 +86,13 @@ def _changes(view: View) -> list[Finding]:
     main = next(iter(view.devices.values()), None)
     edges = segments.candidates([client] if main is None else [client, main])
     edges = segments.lasting(edges, client, min(RETURNS_BLOCKS, len(client) // _RETURNS_PART))
-    findings: list[Finding] = []
-    accepted: list[tuple[int, Finding]] = []
+    judged = _judged(client, edges)
+    findings, accepted = _sudden(view, edges, judged, also_gradual=False)
     level = np.zeros(len(client))
-    active: Finding | None = None
-    healthy = 0.0
-    for index, edge in enumerate(edges):
-        previous = edges[index - 1] if index else 0
-        following = edges[index + 1] if index + 1 < len(edges) else len(client)
-        if edge - previous < EDGE_BLOCKS_BEFORE or following - edge < 2:
-            continue
-        judged = segments.judge_edge(client, edge, previous, following, edges)
-        if active is not None and judged.after - healthy < RETURNED_PART * (math.log(active.level) - healthy):
-            findings[findings.index(active)], recovery = _recovered(view, active, judged)
-            findings.append(recovery)
-            active = None
-            continue
-        if edge < view.skip or _is_gradual(client, judged):
-            continue
-        if active is not None and not _is_further(client, judged, accepted[-1][0], following):
-            continue
-        found = _finding(view, judged, following, edges)
-        if found is not None:
-            findings.append(found)
-            accepted.append((edge, found))
-            level[edge:] += judged.height
-            if active is None:
-                active, healthy = found, judged.before
+    for edge, _ in accepted:
+        level[edge.block :] += edge.height
     # After a cliff, the level is too noisy to find drift in it.
-    end = next((edge for edge, one in accepted if one.kind is FindingKind.CLIFF), len(client))
+    end = next((edge.block for edge, one in accepted if one.kind is FindingKind.CLIFF), len(client))
     drift = find_drift(view, end, level if accepted else None)
     steps = [one for _, one in accepted if one.kind is FindingKind.STEP and one in findings]
     if drift is not None and steps:
@@ -122,7 +100,48 @@ def _changes(view: View) -> list[Finding]:
         if whole is not None and whole.is_clear and whole.error < STEPS_APART * drift.error:
             # The steps are where the drift rose fastest.
             drift, findings = whole, [one for one in findings if one not in steps]
+    if drift is None and not accepted and has_room_for_drift(view, end):
+        # What is gradual around an edge, and no drift of the run, was a step with noise around it.
+        findings, _ = _sudden(view, edges, judged, also_gradual=True)
     return findings if drift is None else [*findings, drift.finding]
+
+
+def _judged(client: Array, edges: list[int]) -> list[tuple[segments.Edge, int]]:
+    """The edges with room on both sides, each measured, and where the next one is."""
+    bounds = [0, *edges, len(client)]
+    return [
+        (segments.judge_edge(client, edge, previous, following, edges), following)
+        for previous, edge, following in zip(bounds, edges, bounds[2:], strict=False)
+        if edge - previous >= EDGE_BLOCKS_BEFORE and following - edge >= 2
+    ]
+
+
+def _sudden(
+    view: View, edges: list[int], judged: list[tuple[segments.Edge, int]], *, also_gradual: bool
+) -> tuple[list[Finding], list[tuple[segments.Edge, Finding]]]:
+    """Cliffs, steps and recoveries at the edges of a run that were `judged`, those of a gradual rise only if
+    `also_gradual`. Returned too: the cliffs and steps as they were found, each with its edge."""
+    findings: list[Finding] = []
+    accepted: list[tuple[segments.Edge, Finding]] = []
+    active: Finding | None = None
+    healthy = 0.0
+    for edge, following in judged:
+        if active is not None and edge.after - healthy < RETURNED_PART * (math.log(active.level) - healthy):
+            findings[findings.index(active)], recovery = _recovered(view, active, edge)
+            findings.append(recovery)
+            active = None
+            continue
+        if edge.block < view.skip or not (also_gradual or _is_sudden(view.client, edge)):
+            continue
+        if active is not None and not _is_further(view.client, edge, accepted[-1][0].block, following):
+            continue
+        found = _finding(view, edge, following, edges)
+        if found is not None:
+            findings.append(found)
+            accepted.append((edge, found))
+            if active is None:
+                active, healthy = found, edge.before
+    return findings, accepted
 
 
 def _is_further(client: Array, edge: segments.Edge, since: int, following: int) -> bool:
@@ -136,15 +155,15 @@ def _is_further(client: Array, edge: segments.Edge, since: int, following: int) 
     return bool(edge.height >= FURTHER_SIGNIFICANCE * spread)
 
 
-def _is_gradual(client: Array, edge: segments.Edge) -> bool:
-    """Whether a ramp over at least a third of the hours around an edge describes them better than a step."""
+def _is_sudden(client: Array, edge: segments.Edge) -> bool:
+    """Whether a step describes the hours around an edge no worse than a ramp over at least a third of them."""
     around = client[max(0, edge.block - _GRADUAL_BLOCKS) : edge.block + _GRADUAL_BLOCKS]
     # Values far above or below the change do not show whether it was gradual.
     beyond = abs(edge.height) / 2
     around = np.clip(around, min(edge.before, edge.after) - beyond, max(edge.before, edge.after) + beyond)
     smooth = segments.rolling_median(around, _SMOOTH_BLOCKS)[:: max(1, len(around) // _SHAPE_POINTS)]
     ramp = ramps.fit_ramp(smooth, len(smooth) // _RAMP_PART)
-    return ramp is not None and ramp.is_better
+    return ramp is None or not ramp.is_better
 
 
 def _finding(view: View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:

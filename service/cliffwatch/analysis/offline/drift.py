@@ -39,12 +39,17 @@ class Drift:
     is_clear: bool
 
 
+def has_room_for_drift(view: View, end: int) -> bool:
+    """Whether a run is long enough before block `end` to have a drift."""
+    return end - view.skip >= DRIFT_RUN_BLOCKS
+
+
 def find_drift(view: View, end: int, changed: Array | None = None) -> Drift | None:
     """Drift of a run before block `end`, None where there is none. `changed`: by how much the level of each block was
     changed suddenly; None where it was not."""
     client = view.client[:end] if changed is None else view.client[:end] - changed[:end]
     count = (end - view.skip) // _DRIFT_BLOCKS
-    if end - view.skip < DRIFT_RUN_BLOCKS:
+    if not has_room_for_drift(view, end):
         return None
     first = end - count * _DRIFT_BLOCKS
     coarse = _coarse(client[first:])
