@@ -138,7 +138,7 @@ def test_the_files_are_valid_as_they_stand(tmp_path: Path) -> None:
         ("alertname=CliffwatchRunFinished layer=run verdict=failed", "pager/ends,team/ends,none"),
         ("alertname=CliffwatchRunWarmingUp layer=run", "none"),
         ("alertname=CliffwatchWatchdog layer=watcher", "cliffwatch"),
-        ("alertname=CliffwatchNotificationTest channel=team", "team,none"),
+        ("alertname=CliffwatchNotificationTest channel=team", "team/ends,none"),
         ("alertname=CliffwatchNotificationTest channel=gone", "none"),
     ],
 )

@@ -14,12 +14,12 @@ import yaml
 from testkit.ports import free_port
 from testkit.waiting import wait_until
 from tests.alerts.watchers import Site
-from tests.cli.machine import Machine, end
+from tests.cli.machine import PATIENCE_SECONDS, Machine, end
 
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack import processes
-from cliffwatch.stack.channels import FILE
+from cliffwatch.stack.channels import FILE, read_channels, usable_channels
 from cliffwatch.stack.components import ALERTMANAGER
 from cliffwatch.stack.launch import configure_alertmanager
 
@@ -118,7 +118,8 @@ def test_each_channel_has_what_it_was_added_for_and_a_link(stage: Stage) -> None
     assert stage.notify("test", "slack") == (0, "slack took a notification; look for it there\n")
     assert stage.notify("test", "all")[0] == 0
     (trial,) = stage.posted("/slack")
-    assert trial["attachments"][0]["title"] == "Cliffwatch can reach this channel."
+    (shown,) = trial["attachments"]
+    assert (shown["title"], shown["color"]) == ("Cliffwatch can reach this channel.", "good")
     for labels in (STEP, CLIFF):
         stage.raise_alert(labels)
     stage.raise_alert(FINISHED, description="p99 rose.")
@@ -129,9 +130,42 @@ def test_each_channel_has_what_it_was_added_for_and_a_link(stage: Stage) -> None
         "degraded: run soak-1 has ended": "p99 rose.\nreport: https://cw.test/runs/soak-1/report\n"
         "picture: https://cw.test/runs/soak-1/report.png",
     }
+    seen = {each["title"]: each for body in stage.posted("/slack")[1:] for each in body["attachments"]}
+    assert {each["title_link"] for each in seen.values()} == {"https://cw.test/runs/soak-1"}
+    assert {each["color"] for each in seen.values()} == {"danger"}
+    assert {each["fallback"] for each in seen.values()} == set(seen)
     wait_until(lambda: len(stage.posted("/hook")) >= 3, "both degradations")
     named = sorted(body["commonLabels"]["alertname"] for body in stage.posted("/hook"))
     assert named == ["CliffwatchLatencyCliff", "CliffwatchLatencyStep", "CliffwatchNotificationTest"], "each once"
+
+
+@pytest.mark.parametrize(("verdict", "colour"), [("pass", "good"), ("invalid", "warning"), ("failed", "danger")])
+def test_a_run_that_passed_is_no_alarm(stage: Stage, verdict: str, colour: str) -> None:
+    slack = stage.file("slack", f"http://{stage.site.address}/slack")
+    assert stage.notify("add", "slack", "--url-file", slack, "--on", "finished")[0] == 0
+    stage.raise_alert(FINISHED | {"verdict": verdict})
+    wait_until(lambda: bool(stage.posted("/slack")), "the end")
+    (body,) = stage.posted("/slack")
+    assert body["username"] == "Cliffwatch"
+    assert body["attachments"][0]["color"] == colour
+
+
+def test_channels_that_are_added_at_once_are_all_kept(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, free_port())
+    (tmp_path / "hook").write_text("https://a.test/")
+    names = {f"c{index}" for index in range(4)}
+    adding = [machine.start("notify", "add", "webhook", "--name", name, "--url-file", "hook") for name in names]
+    assert {process.wait(PATIENCE_SECONDS) for process in adding} == {0}
+    end(machine)
+    assert {channel.name for channel in read_channels(Settings(state_directory=machine.state))} == names
+
+
+def test_a_damaged_file_keeps_no_watcher_from_its_work(tmp_path: Path) -> None:
+    settings = Settings(state_directory=tmp_path)
+    (tmp_path / FILE).write_text("{")
+    channels, (fault,) = usable_channels(settings)
+    assert channels == {}
+    assert fault.startswith(f"nothing is sent to any channel: {tmp_path / FILE} is damaged")
 
 
 def test_a_mail_names_the_run_in_its_subject(stage: Stage) -> None:
@@ -155,6 +189,7 @@ def test_what_does_not_arrive_is_said_with_its_reason_and_not_its_address(stage:
     assert "slack was not reached: " in said
     assert "connection refused" in said
     assert "secret" not in said
+    assert said.count('"') % 2 == 0
     assert stage.notify("remove", "slack") == (0, "slack is notified of nothing any more\n")
     assert stage.notify("test", "slack")[0] == 2
 
@@ -174,6 +209,9 @@ def test_a_site_that_answers_404_is_named_without_its_address(stage: Stage) -> N
 def test_that_the_end_of_a_run_is_over_is_no_news(stage: Stage) -> None:
     hook = stage.file("hook", f"http://{stage.site.address}/hook")
     assert stage.notify("add", "webhook", "--url-file", hook, "--on", "finished,cliff")[0] == 0
+    made = ALERTMANAGER.directory(stage.settings) / "alertmanager.yaml"
+    made.write_text(made.read_text().replace("group_interval: 1m", "group_interval: 1s"))
+    httpx.post(f"http://127.0.0.1:{stage.port}/-/reload", trust_env=False).raise_for_status()
     for labels in (FINISHED, CLIFF):
         stage.raise_alert(labels)
     wait_until(lambda: len(stage.posted("/hook")) >= 2, "both")

@@ -11,7 +11,15 @@ from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows,
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.model.settings import Settings
-from cliffwatch.stack.channels import Channel, ChannelKind, Occasion, read_channels, secret_of, write_channels
+from cliffwatch.stack.channels import (
+    Channel,
+    ChannelKind,
+    Occasion,
+    changing_channels,
+    read_channels,
+    secret_of,
+    write_channels,
+)
 
 app = CommandTree(help="Notify people of cliffs and of runs that ended: Slack, e-mail, PagerDuty, or any web server.")
 
@@ -49,8 +57,9 @@ def add(
     settings = session.keeping_state()
     channel = _channel(name or kind.value, kind, url_file, on)
     secret_of(channel)
-    others = [each for each in read_channels(settings) if each.name != channel.name]
-    sends = _keep(settings, [*others, channel])
+    with changing_channels(settings):
+        others = [each for each in read_channels(settings) if each.name != channel.name]
+        sends = _keep(settings, [*others, channel])
     say(f"{channel.name} is notified of {', '.join(channel.occasions)}; try it: cliffwatch notify test {channel.name}")
     if not sends:
         say("  Alertmanager does not answer here; `cliffwatch up` starts it, and then it sends")
@@ -86,8 +95,9 @@ def remove(context: typer.Context, channel: ChannelArgument, output: OutputOptio
     """Remove a channel. The file with its address stays."""
     session = session_of(context)
     settings = session.keeping_state()
-    found = _known(settings, channel)
-    _keep(settings, [each for each in read_channels(settings) if each.name != found.name])
+    with changing_channels(settings):
+        found = _known(settings, channel)
+        _keep(settings, [each for each in read_channels(settings) if each.name != found.name])
     say(f"{found.name} is notified of nothing any more")
     if session.how(output) is Output.JSON:
         print_json({"name": found.name, "removed": True})

@@ -192,11 +192,11 @@ def register(app: typer.Typer) -> None:
 
 def _start_watchers(settings: Settings) -> list[dict[str, Any]]:
     """Start the watchers. Print the address of each, or why it is unavailable, and return a JSON object for each."""
-    from cliffwatch.stack.channels import read_channels, with_secrets
+    from cliffwatch.stack.channels import usable_channels
     from cliffwatch.stack.launch import start_stack
     from cliffwatch.stack.processes import State
 
-    for fault in with_secrets(read_channels(settings))[1]:
+    for fault in usable_channels(settings)[1]:
         say(f"warning: {fault}")
     outcomes = start_stack(settings, SystemClock())
     for outcome in outcomes:

@@ -4,7 +4,9 @@ They are stored in `notifications.json` of the state directory, without their se
 made from them (`receivers`) whenever the stack is started or a channel changes.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,12 +14,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
+from cliffwatch.base import locks
 from cliffwatch.base.durable import write_json_durably
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.model.settings import Settings
 
 FILE = "notifications.json"
+_LOCK = "notifications.lock"
 #: Maximum length of a secret: longer than any address or key.
 _SECRET_CHARACTERS = 4096
 
@@ -72,10 +76,20 @@ def read_channels(settings: Settings) -> tuple[Channel, ...]:
         raise Problem(Code.BAD_REQUEST, f"{path} is damaged; correct or remove it", faults_of(error)) from error
 
 
-def write_channels(settings: Settings, channels: Sequence[Channel]) -> None:
-    """Replace the channels of a state directory, durably. Raises OSError."""
-    document = _Channels(channels=tuple(channels)).model_dump(mode="json")
+@contextmanager
+def changing_channels(settings: Settings) -> Iterator[None]:
+    """Keep other processes from changing the channels between reading and writing them. Raises OSError."""
     settings.state_directory.mkdir(parents=True, exist_ok=True)
+    descriptor = locks.hold(settings.state_directory / _LOCK)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def write_channels(settings: Settings, channels: Sequence[Channel]) -> None:
+    """Replace the channels of a state directory, durably; within `changing_channels`. Raises OSError."""
+    document = _Channels(channels=tuple(channels)).model_dump(mode="json")
     write_json_durably(settings.state_directory / FILE, document)
 
 
@@ -106,6 +120,15 @@ def with_secrets(channels: Iterable[Channel]) -> tuple[dict[Channel, str], list[
         except Problem as problem:
             faults.append(f"nothing is sent to {channel.name}: {problem.detail}")
     return found, faults
+
+
+def usable_channels(settings: Settings) -> tuple[dict[Channel, str], list[str]]:
+    """The channels of a state directory as `with_secrets` returns them; without any where their file is damaged."""
+    try:
+        channels = read_channels(settings)
+    except Problem as problem:
+        return {}, [f"nothing is sent to any channel: {problem.detail}"]
+    return with_secrets(channels)
 
 
 def _fault_in(kind: ChannelKind, text: str) -> str | None:

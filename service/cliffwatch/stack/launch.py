@@ -15,7 +15,7 @@ from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack import processes
-from cliffwatch.stack.channels import Channel, read_channels, with_secrets
+from cliffwatch.stack.channels import Channel, usable_channels
 from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EXPORTERS, PROMETHEUS, Component, stack_directory
 from cliffwatch.stack.configuration import (
     WEBHOOK_PATH,
@@ -43,7 +43,7 @@ def start_stack(
     """
     with processes.alone(settings):
         make_tokens(settings, clock)
-        configure_alertmanager(settings, with_secrets(read_channels(settings))[0])
+        configure_alertmanager(settings, usable_channels(settings)[0])
         others = [component for component in COMPONENTS if component is not PROMETHEUS]
         outcomes = processes.start(settings, others, clock)
         there = {outcome.component for outcome in outcomes if outcome.state is not processes.State.WITHOUT}

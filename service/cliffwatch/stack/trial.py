@@ -11,7 +11,7 @@ from cliffwatch.model.settings import Settings
 from cliffwatch.stack.channels import Channel
 from cliffwatch.stack.components import ALERTMANAGER
 from cliffwatch.stack.processes import LOG_FILE
-from cliffwatch.stack.receivers import TEST_ALERT
+from cliffwatch.stack.receivers import TEST_ALERT, receiver_of_tests
 
 #: How long to wait for the delivery: Alertmanager tries again after 1, 2 and 4 s, and later success is unlikely.
 PATIENCE_SECONDS = 15.0
@@ -35,14 +35,17 @@ def send_trial(settings: Settings, channel: Channel, clock: Clock) -> None:
     begun, seen_bytes = clock.monotonic(), _size(log)
     try:
         with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
-            before = _delivered(client, channel)
+            before, was_delivered = _delivered(client, channel), False
             alert = {"labels": labels, "annotations": annotations}
             client.post("/api/v2/alerts", json=[alert]).raise_for_status()
             while clock.monotonic() - begun < PATIENCE_SECONDS:
                 if (reason := _reason_in(log, seen_bytes, channel)) is not None:
                     raise _undelivered(channel, reason)
-                if _delivered(client, channel) > before:
+                is_delivered = _delivered(client, channel) > before
+                if is_delivered and was_delivered:
                     return
+                # Alertmanager counts a request first and its failure after it, and may be asked between the two.
+                was_delivered = is_delivered
                 clock.sleep(_POLL_SECONDS)
     except httpx.HTTPError as error:
         remedy = "`cliffwatch up` starts it"
@@ -77,11 +80,12 @@ def _reason_in(log: Path, from_bytes: int, channel: Channel) -> str | None:
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return None
+    receiver = receiver_of_tests(channel)
     for line in lines:
         # The line of a repeated attempt names the receiver; after the last attempt the reason begins with it.
-        is_about = f"receiver={channel.name} " in line or f'err="{channel.name}/{channel.kind.value}[' in line
+        is_about = f"receiver={receiver} " in line or f'err="{receiver}/{channel.kind.value}[' in line
         if is_about and (found := _REASON.search(line)):
-            return re.sub(r"(?:https?|smtps?)://\S+", "<address>", found[1].replace('\\"', '"'))
+            return re.sub(r"(?:https?|smtps?)://[^\s\"]+", "<address>", found[1].replace('\\"', '"'))
     return None
 
 
