@@ -40,7 +40,6 @@ from cliffwatch.analysis.thresholds import (
     RETURNED_PART,
     SETTLING,
     SEVERE_RATIO,
-    TAUGHT_WINDOWS,
     UNLEARNED,
     WARM_UP,
     WARMING_SPAN,
@@ -71,6 +70,7 @@ class OnlineDetector:
         self._present: dict[str, float] = {}
         #: Earliest onset: none is before the first sample, or in the declared baseline phase.
         self._earliest = math.inf
+        self._is_baseline = False
 
     def notice(self, notice: Notice) -> None:
         """Add a restart or similar event; call this before feeding the sample that contains it."""
@@ -79,7 +79,7 @@ class OnlineDetector:
     def feed(self, sample: Sample) -> list[Finding]:
         """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
         self._ends.append(sample.end)
-        self._earliest = sample.end if sample.phase == Phase.BASELINE else min(self._earliest, sample.start)
+        self._follow_phase(sample)
         if not self._mask.is_judged(sample):
             for judge in self._judges:
                 judge.found_window += 1  # windows that are not judged are no time to settle
@@ -107,6 +107,14 @@ class OnlineDetector:
                 follow = self._primary if judge.is_primary else self._other
                 found += follow(judge, sample, level - judge.channel.recent_level)
         return found
+
+    def _follow_phase(self, sample: Sample) -> None:
+        was_baseline, self._is_baseline = self._is_baseline, sample.phase == Phase.BASELINE
+        self._earliest = sample.end if self._is_baseline else min(self._earliest, sample.start)
+        if was_baseline and not self._is_baseline:
+            # A rise during the declared baseline is healthy, and no part of a change after it.
+            for judge in self._judges:
+                judge.excursions.end()
 
     @property
     def active(self) -> list[Finding]:
@@ -310,7 +318,7 @@ class OnlineDetector:
         judge.amplified = self._correlated.amplified(min(windows, FAST), windows) or 0.0
         finding = Finding(
             sudden_kind(height, judge.channel.fast_sigma()),
-            onset=self._ends[first] - self._window_seconds,
+            onset=max(self._earliest, self._ends[first] - self._window_seconds),
             series=judge.name,
             baseline=math.exp(base),
             level=math.exp(level),
@@ -345,14 +353,8 @@ class OnlineDetector:
             height = math.log(judge.active.level) - judge.healthy
             for one in together_with(judge, self._judges, self._present, height, SETTLING):
                 one.measure(judge.active, judge.sizing)
-        blocks = judge.channel.last_blocks(SETTLING // BLOCK)
-        if judge.active.kind is FindingKind.DRIFT or len(blocks) < SETTLING // BLOCK:
-            return
-        level = middle(blocks)
-        judge.active = replace(
-            judge.active, level=math.exp(level), ratio=math.exp(level - math.log(judge.active.baseline))
-        )
-        yield judge.sized(judge.active)
+        if (finding := judge.settled()) is not None:
+            yield finding
 
     def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         """End an active finding whose change has come back."""
@@ -376,9 +378,7 @@ class OnlineDetector:
                 one.restore_state()
             judge.floor = max(present, judge.base())
         windows = round((until - ended.onset) / self._window_seconds)
-        if windows < TAUGHT_WINDOWS:
-            judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump, judge.amplified)
-            judge.statistics.learn(jump, windows // BLOCK)
+        judge.learn(ended.onset / self._window_seconds, windows, jump)
         judge.channel.begin_regime(back)
         if windows >= RECOVERY_WINDOWS and not is_within:
             yield recovery_of(ended, until, sample.end, present)

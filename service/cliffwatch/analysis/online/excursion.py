@@ -154,14 +154,7 @@ class Excursions:
         else:
             self.windows += 1
             if level < LEAVE_PART * enter:
-                self._closed = PastExcursion(
-                    self.start,
-                    self.windows,
-                    self._peak,
-                    self._device_peak,
-                    self._had_more_load,
-                    self._amplified_peak,
-                )
+                self._closed = self._present()
                 self._quiet = 0
                 self._close()
                 return None
@@ -200,6 +193,19 @@ class Excursions:
     def _close(self) -> None:
         self.windows, self._had_more_load, self._more_load_until = 0, False, 0
         self._peak = self._highest = self._device_peak = self._amplified_peak = 0.0
+
+    def _present(self) -> PastExcursion:
+        return PastExcursion(
+            self.start, self.windows, self._peak, self._device_peak, self._had_more_load, self._amplified_peak
+        )
+
+    def end(self) -> None:
+        """Store the present excursion as one that the run came back from, as it is when a declared baseline ends."""
+        if self.windows:
+            self._past.append(self._present())
+        self._last.clear()
+        self._span.clear()
+        self.forget()
 
     def forget(self) -> None:
         """End the present excursion without storing it."""

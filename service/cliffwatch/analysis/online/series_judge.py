@@ -11,7 +11,9 @@ from cliffwatch.analysis.online.excursion import Excursions
 from cliffwatch.analysis.online.spikes import Spikes
 from cliffwatch.analysis.online.steps import SpanStatistics
 from cliffwatch.analysis.sizes import Sizing
-from cliffwatch.analysis.thresholds import SPIKE_ALIKE, SPIKE_WINDOWS
+from cliffwatch.analysis.span_lengths import BLOCK
+from cliffwatch.analysis.spread import middle
+from cliffwatch.analysis.thresholds import SETTLING, SPIKE_ALIKE, SPIKE_WINDOWS, TAUGHT_WINDOWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,22 @@ class Judge:
         baseline = self.channel.baseline_before(finding.onset)
         if baseline is not None:
             sizing.follow(baseline, self.channel.levels_since(finding.onset))
+
+    def learn(self, start: float, windows: int, jump: float) -> None:
+        """Learn from a change that came back after so many `windows`: how long the next one may last."""
+        if windows < TAUGHT_WINDOWS:
+            self.excursions.learn(start, windows, jump, jump, self.amplified)
+            self.statistics.learn(jump, windows // BLOCK)
+
+    def settled(self) -> Finding | None:
+        """Version of the active finding, a sudden change, whose level has settled; None where too little is known."""
+        blocks = self.channel.last_blocks(SETTLING // BLOCK)
+        if self.active is None or self.active.kind is FindingKind.DRIFT or len(blocks) < SETTLING // BLOCK:
+            return None
+        level = middle(blocks)
+        ratio = math.exp(level - math.log(self.active.baseline))
+        self.active = replace(self.active, level=math.exp(level), ratio=ratio)
+        return self.sized(self.active)
 
     def save_state(self) -> None:
         self.statistics.discard_recent()
