@@ -40,7 +40,7 @@ def test_an_operation_is_named_in_words() -> None:
 def test_the_report_adds_where_and_why() -> None:
     statement, _, also = sentence_of(FINDING, P99, None, KNOWN).rstrip(".").partition(";")
     where = Circumstances("1:00:00", "nvme0n1 (S1)", Diagnosis(COLLECTION, None, ""))
-    cause = "likely cause: drive garbage collection (writes took longer)"
+    cause = "likely cause, 90 % sure: drive garbage collection (writes took longer)"
     expected = f"on drive nvme0n1 (S1);{also}; {cause}."
     assert sentence_of(FINDING, P99, None, KNOWN, where) == f"Cliff at 1:00:00: t{statement[1:]} {expected}"
 

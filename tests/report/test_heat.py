@@ -14,7 +14,7 @@ from tests.report.pages import page_of
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.report import html
-from cliffwatch.report.charts.heat import COLUMN_LIMIT, drawn, heat_map
+from cliffwatch.report.charts.heat import COLUMN_LIMIT, HeatMap, drawn, heat_map
 from cliffwatch.report.charts.layers import Layers
 from cliffwatch.report.collect import collect
 from cliffwatch.telemetry.catalogue import DEVICE_LATENCY
@@ -93,7 +93,23 @@ def test_thirty_six_hours_stay_small() -> None:
     picture = drawn(heat, [43_200.0, -5.0, 1e9])
     assert len(picture) < 100_000
     assert picture.count("heat-onset") == 1
-    assert re.search(r">18:00:00</span>", picture) is not None
+    assert re.search(r">16:00:00</span>", picture) is not None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "times", "latencies"),
+    [
+        (18.0, ["0:00:00", "0:00:02", "0:00:04"], ["more", "1 ms", "10 ms", "100 ms"]),
+        (36 * 3600.0, ["0:00:00", "4:00:00", "8:00:00"], ["more", "1 ms", "10 ms", "100 ms"]),
+        (7000.0, ["0:00:00", "0:15:00", "0:30:00"], ["more", "1 ms", "10 ms", "100 ms"]),
+    ],
+)
+def test_its_axes_have_numbers_that_people_use(seconds: float, times: list[str], latencies: list[str]) -> None:
+    bounds = [2.0**-power for power in range(11, 0, -1)]
+    heat = HeatMap(np.linspace(0, seconds, 10), [*bounds, math.inf], np.full((12, 9), 1 / 12))
+    bounds_shown, times_shown = drawn(heat, []).split('<div class="heat-times">')
+    assert re.findall(r">([^<>]+)</span>", times_shown)[:3] == times
+    assert re.findall(r">([^<>]+)</span>", bounds_shown) == latencies
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -106,8 +122,8 @@ def test_the_whole_map_and_the_onset_are_on_the_screen(width: int) -> None:
         shown = browser.new_page(viewport={"width": width, "height": 800})
         shown.set_content(f"{head}<section>{drawn(heat, [9.0])}</section>")
         assert shown.evaluate("document.documentElement.scrollWidth") <= width
-        for selector in (".heat svg", ".heat-onset", ".heat-bounds span", ".heat-times span:last-child"):
-            box = shown.locator(selector).first.bounding_box()
+        for selector in (".heat svg", ".heat-onset", ".heat-bounds span", ".heat-times span:not(.between)"):
+            box = shown.locator(selector).last.bounding_box()
             assert box is not None
             assert 0 <= box["x"] <= box["x"] + box["width"] <= width, selector
         sizes = shown.evaluate(

@@ -1,5 +1,6 @@
 """A span that was marked is drawn and named, and nothing in it is a finding."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,8 @@ def test_what_is_marked_is_not_judged_and_what_is_not_is(tmp_path: Path) -> None
     assert not any("An operation took" in reason for reason in reasons)
     assert any(reason.startswith("Left out of the judgement, as it was marked: 10m20s") for reason in reasons), reasons
     assert "marked: pulled a drive" in page
+    (span,) = re.findall(r'"disturbed":\[\[([\d.]+),([\d.]+),"pulled a drive"\]\]', page)
+    assert float(span[1]) - float(span[0]) == 620.0
     name, _, kinds, _ = verdict_of(tmp_path / "elsewhere", mark(LOAD_START + 100, LOAD_START + 200))
     assert name == "degraded"
     assert kinds

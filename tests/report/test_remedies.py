@@ -17,8 +17,11 @@ from cliffwatch.report.remedies import remedy_of
     ("change", "words"),
     [
         ({"load_end": LoadEnd.FAILED, "coverage": None, "message": "sda is mounted"}, "Mend what the reason names"),
-        ({"load_end": LoadEnd.FAILED, "message": "status 1."}, "Read engine.log"),
-        ({"windows": 0, "coverage": Coverage(60.0, 0.0)}, "Read engine.log"),
+        (
+            {"load_end": LoadEnd.FAILED, "message": "status 1."},
+            "engine.log in the run's directory if the engine wrote one",
+        ),
+        ({"windows": 0, "coverage": Coverage(60.0, 0.0)}, "engine.log in the run's directory if the engine wrote one"),
         ({"operations": 0, "errors": 7}, "Look at the errors"),
         ({"load_end": None}, "`cliffwatch run report r1`"),
         ({"has_drive": False}, "a directory that is on a drive"),
@@ -40,8 +43,26 @@ def test_every_reason_of_an_invalid_or_failed_run_has_its_remedy(change: dict[st
     assert remedy.count(". ") == 0, "one sentence"
 
 
-def test_a_reason_of_another_version_has_one_and_a_run_that_says_something_needs_none() -> None:
-    assert "Read the report" in remedy_of(VerdictName.INVALID, ["Something else."], "r1")
-    assert remedy_of(VerdictName.PASS, ["1 operation."], "r1") == ""
-    assert remedy_of(VerdictName.DEGRADED, ["Only 3."], "r1") == ""
+@pytest.mark.parametrize(
+    ("verdict", "reason", "words"),
+    [
+        (VerdictName.INVALID, "Something else.", "Read the report"),
+        (VerdictName.PASS, "1 operation.", "`cliffwatch run pin r1`"),
+        (VerdictName.STOPPED, "A user stopped the run after 53 s of load.", "start it again"),
+        (
+            VerdictName.DEGRADED,
+            "Cliff at 0:01:30: p99 rose; likely cause, 75 % sure: drive garbage collection (amplification rose).",
+            "what speaks for drive garbage collection and against it",
+        ),
+        (VerdictName.DEGRADED, "Cliff at 0:01:30: p99 rose 59x; its cause is not known.", "the kernel's log"),
+        (VerdictName.DEGRADED, 'The limit "p99" was broken.', "under Limits"),
+    ],
+)
+def test_every_verdict_says_what_to_do_next(verdict: VerdictName, reason: str, words: str) -> None:
+    remedy = remedy_of(verdict, [reason], "r1")
+    assert words in remedy
+    assert remedy.count(". ") == 0, "one sentence"
+
+
+def test_a_run_that_goes_on_needs_no_remedy() -> None:
     assert remedy_of(None, [], "r1") == ""

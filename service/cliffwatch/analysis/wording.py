@@ -144,8 +144,11 @@ def _why(circumstances: Circumstances) -> str:
     if diagnosis is None:
         return ""
     if diagnosis.first.cause is not Cause.UNKNOWN:
-        first = diagnosis.first.evidence_for[0].rstrip(".")
-        return f"; likely cause: {diagnosis.first.title} ({first[0].lower()}{first[1:]})"
+        first, sure = (
+            diagnosis.first.evidence_for[0].rstrip("."),
+            f"{diagnosis.first.confidence:.0%}".replace("%", " %"),
+        )
+        return f"; likely cause, {sure} sure: {diagnosis.first.title} ({first[0].lower()}{first[1:]})"
     where = f"; {layers.statement}" if layers is not None and layers.statement else ""
     return f"; its cause is not known{where}"
 

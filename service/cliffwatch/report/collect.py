@@ -339,6 +339,8 @@ def load_of(
     if how is LoadEnd.STOPPED and ended is not None:
         asked = [event.at for event in events if event.type is EventType.STATE and event.name == RunState.STOPPING]
         return LoadSpan(start, max(start, min(stop, ended.at, max([last_end, *asked[:1]]))))
+    if how is LoadEnd.FAILED and ended is not None:
+        return LoadSpan(start, max(start, min(stop, max(last_end, ended.at))))
     if how is None:
         return LoadSpan(start, max(start, min(stop, max(last_end, events[-1].at if events else last_end))))
     return LoadSpan(start, stop)

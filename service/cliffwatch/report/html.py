@@ -27,6 +27,7 @@ from cliffwatch.report.charts import percentile_curve
 from cliffwatch.report.charts.heat import HeatMap, drawn
 from cliffwatch.report.charts.series import ChartSeries, as_data
 from cliffwatch.report.limits.results import times_more
+from cliffwatch.report.remedies import remedy_of
 from cliffwatch.report.schema.report import ReportDocument
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -54,7 +55,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
     ),
     VerdictName.DEGRADED: ("▲", "Valid run; target degraded."),
     VerdictName.INVALID: ("?", "The measurement is not valid; it says nothing about the target."),
-    VerdictName.FAILED: ("✕", "The load could not be executed."),
+    VerdictName.FAILED: ("✕", "The load did not start, or could not go on."),
     VerdictName.STOPPED: ("■", "A user stopped the load early."),
 }
 
@@ -97,6 +98,9 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
             curves={name: (list(curves), percentile_curve.drawn(curves)) for name, curves in series.curves.items()},
             mark=mark,
             meaning=meaning,
+            remedy=remedy_of(
+                VerdictName(document["verdict"]["name"]), document["verdict"]["reasons"], document["run"]["id"]
+            ),
             primary=primary_latency(list(document["latency"])),
             row_limit=ROW_LIMIT,
             data=json_for_script(as_data(series, document)),

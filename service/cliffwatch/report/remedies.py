@@ -1,12 +1,17 @@
-"""Remedies for an invalid or failed run: one sentence, from the first reason of its verdict.
+"""What to do next about a run: one sentence, from its verdict and the first reason for it.
 
 docs/report.md has the same remedies, one row per reason.
 """
 
+import re
+
 from cliffwatch.model.run_state import VerdictName
 
-_ENGINE_LOG = "Read engine.log in the run's directory, mend what it names, and run it again."
-#: How a reason begins, and the remedy.
+_ENGINE_LOG = (
+    "See the events, and engine.log in the run's directory if the engine wrote one; mend what they name, and run it "
+    "again."
+)
+#: How a reason for an invalid or failed run begins, and the remedy.
 _REMEDIES = (
     ("The load did not start", "Mend what the reason names, and run it again."),
     ("The load failed permanently", _ENGINE_LOG),
@@ -28,13 +33,39 @@ _REMEDIES = (
     ("The limit ", "See in the reason what was not measured, and run it again with that or without the limit."),
 )
 _LATENCIES_LOST = "of the recorded latencies can no longer be read"
+#: The likely cause in the sentence of a finding, up to its first evidence.
+_CAUSE = re.compile(r"likely cause, \d+ % sure: ([^(;]+) \(")
+_ON_THE_CHARTS = "Look at its time on the charts of the report, and in the kernel's log."
+#: How a reason for a degraded run begins, and the remedy where the reason names no cause.
+_DEGRADED = (
+    ("The limit ", "See under Limits in the report by how much, and look at its time on the charts."),
+    ("The rate that was asked for ", "See in the report since when the rate falls short, and which layer slowed down."),
+)
 
 
 def remedy_of(verdict: VerdictName | None, reasons: list[str], run_id: str) -> str:
-    """Remedy for an invalid or failed verdict, by its first reason; empty for other verdicts."""
-    if verdict not in (VerdictName.INVALID, VerdictName.FAILED):
-        return ""
+    """What to do next about a run with this verdict, by its first reason; empty for a run without a verdict."""
     reason = reasons[0] if reasons else ""
+    if verdict is VerdictName.PASS:
+        return (
+            f"Compare later runs with it: `cliffwatch run pin {run_id}` keeps it, and `cliffwatch run diff` compares."
+        )
+    if verdict is VerdictName.STOPPED:
+        return "See in the report what was measured until then, and start it again for a verdict on the target."
+    if verdict is VerdictName.DEGRADED:
+        return _of_degraded(reason)
+    return "" if verdict is None else _of_invalid(reason, run_id)
+
+
+def _of_degraded(reason: str) -> str:
+    if (cause := _CAUSE.search(reason)) is not None:
+        return (
+            f"See under What was found in the report what speaks for {cause[1]} and against it, and how to test for it."
+        )
+    return next((remedy for beginning, remedy in _DEGRADED if reason.startswith(beginning)), _ON_THE_CHARTS)
+
+
+def _of_invalid(reason: str, run_id: str) -> str:
     if _LATENCIES_LOST in reason:
         return "Check the disk that the journals are on, and run it again."
     for beginning, remedy in _REMEDIES:

@@ -93,7 +93,7 @@ def _of_the_cliff(observed: Observed) -> list[Expectation]:
     causes = [(finding.get("cause") or {}) for finding in found]
     verdict = observed.run.get("verdict")
     highest = max((value for _, value in observed.amplifications), default=None)
-    ratio, rise = _rise(observed)
+    ratio, rise = _rise(observed, "worst")
     received = _cliff_alerts(observed)
     return [
         Expectation(
@@ -154,13 +154,14 @@ def _cliffs(observed: Observed) -> list[dict[str, Any]]:
     return [finding for finding in observed.report.get("findings", []) if finding["kind"] == "cliff"]
 
 
-def _rise(observed: Observed) -> tuple[float | None, str]:
+def _rise(observed: Observed, which: str = "level") -> tuple[float | None, str]:
     """Ratio by which p99 rose, and a text with p99 before and after: of the report's largest cliff, so that the drill
-    agrees with the report, or of the windows if the report has no cliff."""
-    levels = [(float(cliff["baseline"]), float(cliff["level"])) for cliff in _cliffs(observed)]
+    agrees with the report (`which`: its level, or its worst), or of the windows if the report has no cliff."""
+    levels = [(float(cliff["baseline"]), float(cliff.get(which, cliff["level"]))) for cliff in _cliffs(observed)]
     before, after = max(levels, key=_ratio_of) if levels else _latency(observed.windows)
     ratio = _ratio_of((before, after)) if before and after else None
-    return ratio, f"p99 from {show_latency(before)} to {show_latency(after)}"
+    at_worst = " at worst" if levels and which == "worst" else ""
+    return ratio, f"p99 from {show_latency(before)} to {show_latency(after)}{at_worst}"
 
 
 def _ratio_of(levels: tuple[float, float]) -> float:

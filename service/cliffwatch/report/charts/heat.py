@@ -3,6 +3,7 @@
 It is drawn here and not by the page's script, so that it prints and needs no script.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,11 @@ COLUMN_LIMIT = 144
 #: Minimum share of a column's requests for each shade, the palest first.
 SHADES = (0.0, 0.001, 0.01, 0.1, 0.4)
 _WIDTH, _ROW = 880.0, 12.0
-#: Number of bounds and of times that label the axes; on a narrow page only every fourth time.
-_ROW_LABELS, _TIME_LABELS, _NARROW_EVERY = 8, 8, 4
+#: Most times that label the axis, of which a narrow page shows every third; seconds between two of them.
+_TIME_LABELS, _NARROW_EVERY = 10, 3
+_TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400)
+#: Latencies that label the other axis, as multiples of a power of ten: all of them where there are few powers.
+_LATENCY_MULTIPLES, _FEW_POWERS = (1, 2, 5), 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +117,44 @@ def drawn(heat: HeatMap, onsets: Sequence[float], what: str = "requests") -> Mar
         for onset in onsets
         if 0 <= onset <= end
     ]
-    parts += ['</svg><div class="heat-times">', *_time_labels(end), "</div></div>"]
+    parts += ['</svg><div class="heat-times">', *_time_labels(end), "</div>", _key(), "</div>"]
     # Only numbers and constant text: nothing to escape.
     return Markup("".join(parts))  # noqa: S704
 
 
 def _bound_labels(heat: HeatMap) -> Iterator[str]:
-    rows = len(heat.bounds)
-    for row in range(0, rows, -(-rows // _ROW_LABELS)):
-        words = formats.latency(heat.bounds[row]) if np.isfinite(heat.bounds[row]) else "more"
-        yield f'<span style="top: {(rows - row - 1) * _ROW:g}px">{words}</span>'
+    """Labels at round latencies, each where it lies between the bounds of the rows (on a logarithmic axis)."""
+    rows, known = len(heat.bounds), [bound for bound in heat.bounds if np.isfinite(bound)]
+    if rows > len(known):
+        yield '<span style="top: 0">more</span>'
+    if len(known) < 2:
+        return
+    # A row reaches from the bound below it to its own; the lowest is taken to be as wide as the next.
+    edges = np.log10([known[0] ** 2 / known[1], *known])
+    for latency in _round_latencies(float(edges[0]), float(edges[-1])):
+        place = float(np.interp(np.log10(latency), edges, np.arange(len(edges))))
+        yield f'<span style="top: {(rows - place) * _ROW - _ROW / 2:.1f}px">{formats.latency(latency)}</span>'
+
+
+def _round_latencies(low: float, high: float) -> list[float]:
+    """Round latencies between two bounds, all as powers of ten (`low` and `high` are exponents)."""
+    multiples = _LATENCY_MULTIPLES if high - low < _FEW_POWERS else (1,)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    found = [multiple * 10.0**power for power in powers for multiple in multiples]
+    return [latency for latency in found if low <= math.log10(latency) <= high]
 
 
 def _time_labels(end: float) -> Iterator[str]:
-    for number in range(_TIME_LABELS + 1):
-        share = number / _TIME_LABELS
+    step = next((step for step in _TIME_STEPS if end / step <= _TIME_LABELS), math.ceil(end / _TIME_LABELS))
+    for number in range(math.floor(end / step) + 1):
         narrow = ' class="between"' if number % _NARROW_EVERY else ""
-        place = "right: 0" if number == _TIME_LABELS else f"left: {share:.1%}"
-        yield f'<span{narrow} style="{place}">{formats.elapsed(end * share)}</span>'
+        yield f'<span{narrow} style="left: {number * step / end:.2%}">{formats.elapsed(number * step)}</span>'
+
+
+def _key() -> str:
+    """What the shades mean."""
+    marks = (
+        f'<i class="heat-swatch-{number}"></i>{f"from {100 * least:.4g}" if least else "above 0"} %'
+        for number, least in enumerate(SHADES)
+    )
+    return f'<div class="heat-key">share of a column: {" ".join(marks)}</div>'

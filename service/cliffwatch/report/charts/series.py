@@ -60,6 +60,8 @@ class ChartSeries:
     rates: dict[str, Column]
     marks: list[tuple[float, str, str]]
     layers: dict[str, Column]
+    #: Start, end (elapsed seconds) and text of each marked span.
+    disturbed: list[tuple[float, float, str]] = field(default_factory=list)
     #: (start, end) in elapsed seconds, and the age of the oldest operation in seconds where it is known.
     stalls: list[tuple[float, float, float | None]] = field(default_factory=list)
     #: Age of the oldest operation at the end of each stalled window, in microseconds; None for other windows.
@@ -93,6 +95,10 @@ def series_of(run: Collected, found: Sequence[ReportedFinding] = ()) -> ChartSer
         latency={name: columns for name, columns in latency.items() if any(map(any, columns.values()))},
         rates=_rates(rows),
         marks=_marks(run, zero),
+        disturbed=[
+            (round(mark.start - zero, 3), round(mark.end - zero, 3), mark.text[:TEXT_LIMIT])
+            for mark in marks_in(run.events)[:MARK_LIMIT]
+        ],
         layers=_layers(run, rows, primary_latency(sorted(names))),
         stalls=[
             (round(stall.start - zero, 3), round(stall.end - zero, 3), stall.oldest_seconds)
@@ -252,6 +258,7 @@ def as_data(series: ChartSeries, document: ReportDocument) -> dict[str, Any]:
         "latency": series.latency,
         "rates": series.rates,
         "marks": series.marks,
+        "disturbed": series.disturbed,
         "stalls": series.stalls,
         "outstanding": series.outstanding if any(series.outstanding) else [],
         "layers": series.layers,

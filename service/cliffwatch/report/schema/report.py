@@ -42,7 +42,8 @@ class Run(TypedDict):
     """When the worker let the engine begin."""
     load_start: NotRequired[Moment]
     load_asked_end: NotRequired[Moment]
-    """The planned end; the stop, for a run that was stopped; the last sign of life, for one that did not end."""
+    """The planned end; the stop or the failure, for a run that was stopped or failed; the last sign of life, for one
+    that did not end."""
     finished: NotRequired[Moment]
     """When the load was over and the report was due."""
 

@@ -38,6 +38,12 @@ function paintOf(data, { colour, elapsed, latencyName }) {
       pen.fillStyle = colour("stall");
       pen.fillRect(where[0], box.top, where[1], box.height);
     }
+    for (const [from, to] of data.disturbed) {
+      const where = place(chart, from, to);
+      if (!where) continue;
+      pen.fillStyle = colour("gap");
+      pen.fillRect(where[0], box.top, where[1], box.height);
+    }
     const pattern = hatch(pen);
     for (const [from, to] of data.gaps) {
       const where = place(chart, from, to);
@@ -140,6 +146,10 @@ function paintOf(data, { colour, elapsed, latencyName }) {
     for (const [from, to, age] of data.stalls) {
       const where = place(chart, from, to);
       if (where) write(age == null ? "nothing completed" : "stalled", where, box.top + box.height - 9 * unit);
+    }
+    for (const [from, to] of data.disturbed) {
+      const where = place(chart, from, to);
+      if (where) write("marked", where, box.top + 27 * unit);
     }
     for (const [from, to] of data.gaps) {
       const where = place(chart, from, to);

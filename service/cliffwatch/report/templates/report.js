@@ -233,6 +233,7 @@
       [limits, "level", "danger", "limit"],
       [baseline, "level", "healthy", "p99 of the baseline"],
       [data.gaps.length > 0, "gap", "gap", "not measured"],
+      [data.disturbed.length > 0, "area", "gap", "marked: left out of the judgement"],
       [hasStalls, "area", "stall", "nothing completed"],
     ];
     return keys.filter(([there]) => there).map(([, drawing, tone, words]) => {
