@@ -6,6 +6,7 @@ The file system is frozen: who writes to it waits, uninterruptibly, until it is 
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,7 +138,10 @@ def test_a_worker_that_hangs_itself_is_replaced_by_one_that_makes_the_report(vol
     target = DirectoryTarget(path=str(volume.path))
     load = {"job": JOB}
     directory = queue_run(machine.runs_directory / "hung", load, target, engine="fio", phases={"soak": "1h"})
-    change_state(EventLog(directory), RunState.RUNNING, 0.0, {"load_start": 0.0, "load_stop": 3600.0})
+    # A load since 1970 would take long to collect from a Prometheus that runs on this machine.
+    begun = time.time()
+    span = {"load_start": begun, "load_stop": begun + 3600}
+    change_state(EventLog(directory), RunState.RUNNING, begun, span)
     command_line = [sys.executable, "-c", HUNG_WORKER, str(directory), str(volume.path / "new")]
     with volume.frozen():
         hung = subprocess.Popen(command_line)
@@ -146,7 +150,7 @@ def test_a_worker_that_hangs_itself_is_replaced_by_one_that_makes_the_report(vol
         request_stop(directory, force=True)
         assert not worker_is_alive(directory)
         for state in (RunState.INTERRUPTED, RunState.STARTING):
-            change_state(EventLog(directory), state, 1.0)
+            change_state(EventLog(directory), state, begun + 1)
         assert start_worker(directory).wait(60) == 0
         assert status(directory).state is RunState.FINISHED
         assert hung_process(directory).pid == hung.pid
