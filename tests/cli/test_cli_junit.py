@@ -39,6 +39,7 @@ def test_a_run_that_is_waited_for_leaves_its_verdict_and_each_limit(idle: Machin
         "errors": "2",
         "skipped": "0",
     }
+    assert {case.attrib["classname"] for case in suite.iterfind("testcase")} == {f"cliffwatch.{path.stem}"}
     properties = {each.attrib["name"]: each.attrib["value"] for each in suite.iterfind("properties/property")}
     assert properties["run"] == "limited"
     assert properties["target"] == "synthetic:one"

@@ -121,6 +121,12 @@ def test_a_terminal_gets_its_screen_back(busy: Machine) -> None:
     assert seen.rfind(b"\x1b[?1049l") > seen.rfind(b"\x1b[?1049h")
 
 
+def test_a_page_for_people_is_no_json(busy: Machine) -> None:
+    refused = busy.run("status", "--watch", "--output", "json")
+    assert refused.returncode == 2
+    assert "leave out --output json, or --watch" in refused.stderr
+
+
 def test_a_log_gets_the_page_again_and_again(busy: Machine, tmp_path: Path) -> None:
     process = busy.start("status", "--watch")
     assert process.stdout is not None

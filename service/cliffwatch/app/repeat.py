@@ -4,10 +4,13 @@ from pathlib import Path
 
 from cliffwatch.app.orders import read_order
 from cliffwatch.app.runs import durations_of
+from cliffwatch.app.workloads import WorkloadService
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.journal.annotated import annotations_in
 from cliffwatch.model.request import RunRequest, Submission
 from cliffwatch.model.target import AnyTarget, DeviceTarget
+from cliffwatch.model.workload import workload_from
 from cliffwatch.store.models import RunRow
 
 
@@ -39,3 +42,18 @@ def request_of(row: RunRow) -> RunRequest:
 
 def _unconfirmed(target: AnyTarget) -> AnyTarget:
     return target.model_copy(update={"confirmation": ""}) if isinstance(target, DeviceTarget) else target
+
+
+def stored_workload(row: RunRow, workloads: WorkloadService) -> str | None:
+    """`name@version` of a run's workload, also of one that came with the run's request and was stored since, if the
+    newest of its name is the same; None where it is not stored. Raises Problem(journal_unreadable)."""
+    if row.workload_version is not None:
+        return f"{row.workload_name}@{row.workload_version}"
+    try:
+        newest = workloads.find(row.workload_name)
+    except Problem as problem:
+        if problem.code is not Code.NOT_FOUND:
+            raise
+        return None
+    is_same = workload_from(newest.document) == read_order(JournalReader(Path(row.directory))).workload
+    return f"{newest.name}@{newest.version}" if is_same else None

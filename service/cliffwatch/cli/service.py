@@ -161,6 +161,8 @@ def status(
     daemon = find_daemon(state_directory) if session.url is None else None
     url = daemon.url if daemon else session.service_url()
     if watch:
+        if session.how(output) is Output.JSON:
+            raise Problem(Code.BAD_REQUEST, "--watch shows a page for people; leave out --output json, or --watch")
         from rich.console import Console
 
         from cliffwatch.cli.status_page import watch_status

@@ -37,6 +37,8 @@ def _check_choice(text: object) -> object:
     return text
 
 
+#: A second label on the line of a first, as lists print them: `release=26.1, kernel=6.1`.
+_ANOTHER = re.compile(r",\s*[\w.-]+=")
 LabelChoice = Annotated[str, Field(pattern=LABEL_CHOICE_PATTERN), BeforeValidator(_check_choice)]
 Labels = Annotated[dict[Name, LabelValue], Field(max_length=LABELS_LIMIT)]
 Note = Annotated[str, Field(max_length=NOTE_LIMIT), BeforeValidator(check_text)]
@@ -71,7 +73,15 @@ class AnnotationsChange(Strict):
 
 def parse_labels(lines: str) -> dict[str, str]:
     """Labels, one on each line; blank lines are left out. Raises ValueError."""
-    return dict(parse_label(line.strip()) for line in lines.splitlines() if line.strip())
+    labels: dict[str, str] = {}
+    for line in filter(None, map(str.strip, lines.splitlines())):
+        name, value = parse_label(line)
+        if name in labels:
+            raise ValueError(f"{name!r} is given twice; give it once")
+        if _ANOTHER.search(value):
+            raise ValueError(f"{line!r} holds more than one label; write each on a line of its own")
+        labels[name] = value
+    return labels
 
 
 def parse_label(text: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from cliffwatch.model.annotations import AnnotationsChange, parse_labels
 from cliffwatch.model.document import Name
 from cliffwatch.store.queries import runs_page
 from cliffwatch.web.page import EMPTY_IS_NONE, PageRoute, go_to, show
+from cliffwatch.web.run_pages import RefusedForm, run_page
 from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -48,8 +49,23 @@ def show_differences(
 
 
 @router.post("/runs/{run_id}/annotations")
-def annotate(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
-    """Change only the annotations that were edited in the form; those that others changed meanwhile stay."""
+def annotate(request: Request, run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
+    """Change only the annotations that were edited in the form; those that others changed meanwhile stay.
+
+    A form with a fault is shown again with all that was typed.
+    """
+    row = find_run(services, run_id)
+    try:
+        services.library.annotate(run_id, _change_in(form), visitor.caller.name)
+    except Problem as problem:
+        if problem.code is not Code.BAD_REQUEST:
+            raise
+        return run_page(request, row, services, visitor, RefusedForm(form, problem))
+    return go_to(f"/runs/{run_id}")
+
+
+def _change_in(form: dict[str, str]) -> AnnotationsChange:
+    """What was edited in the form. Raises Problem(bad_request) that names the fields."""
     before, after = labels_in(form, "labels_before"), labels_in(form, "labels")
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     change: dict[str, Any] = {"labels": {name: None for name in before if name not in after} | changed}
@@ -59,10 +75,9 @@ def annotate(run_id: RunId, services: Context, visitor: Operating, form: Form) -
     if is_pinned is not (form.get("pinned_before") == "yes"):
         change["pinned"] = is_pinned
     try:
-        services.library.annotate(run_id, AnnotationsChange.model_validate(change), visitor.caller.name)
+        return AnnotationsChange.model_validate(change)
     except ValidationError as error:
         raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
-    return go_to(f"/runs/{run_id}")
 
 
 @router.post("/runs/{run_id}/delete")

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from sse_starlette import EventSourceResponse
 from cliffwatch.analysis.journal_series import BASELINE_NOTE
 from cliffwatch.analysis.marks import mark_of
 from cliffwatch.app.marks import mark_run
+from cliffwatch.app.repeat import stored_workload
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.http.context import Context, RunId, find_run
@@ -31,6 +33,7 @@ from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import COOLING, MEANINGS, RunState, VerdictName
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.remedies import remedy_of
+from cliffwatch.store.models import RunRow
 from cliffwatch.web.curves import columns_of
 from cliffwatch.web.firing import FollowedAlerts
 from cliffwatch.web.page import EMPTY_IS_NONE, HEADERS, PageRoute, go_to, show
@@ -94,19 +97,36 @@ def show_runs(
 @router.get("/runs/{run_id}")
 def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
     """Page of one run, which follows the run while it goes on."""
-    row = find_run(services, run_id)
+    return run_page(request, find_run(services, run_id), services, visitor)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedForm:
+    """Fields of a form for labels and note that was refused, and why."""
+
+    fields: dict[str, str]
+    problem: Problem
+
+
+def run_page(
+    request: Request, row: RunRow, services: Context, visitor: AnyVisitor, refused: RefusedForm | None = None
+) -> Response:
+    """Page of one run; with a `refused` form for its labels and note, that form is open and shows what was typed."""
     run = run_resource(row, services.clock.wall(), services.runs.waits_for(row))
     window_seconds = JournalReader(Path(row.directory)).document("order.json")["workload"]["window"]
     return show(
         request,
         "run.html",
         visitor,
+        HTTPStatus.OK if refused is None else refused.problem.kind.status,
         run=run,
+        annotations=_annotations(run) | ({} if refused is None else {"pinned": "no"} | refused.fields),
+        refused=None if refused is None else refused.problem,
         meaning=_meaning(run),
         remedy=remedy_of(run.verdict, run.reasons, run.id),
         meant=_meant(run),
         meanings={str(state): words for state, words in MEANINGS.items()} | {Phase.COOL_DOWN.value: COOLING},
-        again=run.workload.version is not None and not run.more_targets and visitor.may_operate,
+        again=visitor.may_operate and not run.more_targets and stored_workload(row, services.workloads) is not None,
         deletable=run.state is RunState.FINISHED and visitor.may_operate,
         note_limit=NOTE_LIMIT,
         runbooks={"names": list(runbooks()), "labels": list(PLACEHOLDERS)},
@@ -114,6 +134,14 @@ def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVis
         markable=run.imported_at is None and visitor.may_operate,
         window=window_seconds,
     )
+
+
+def _annotations(run: RunSummary) -> dict[str, str]:
+    """Fields of the form for labels and note. Those that end in `_before` are what was shown, so that what others
+    change meanwhile stays."""
+    labels = "".join(f"{name}={value}\n" for name, value in sorted(run.labels.items()))
+    shown = {"labels": labels, "note": run.note, "pinned": "yes" if run.pinned else "no"}
+    return shown | {f"{name}_before": value for name, value in shown.items()}
 
 
 @router.get("/runs/{run_id}/series")

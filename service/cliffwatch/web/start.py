@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import ValidationError
 
-from cliffwatch.app.repeat import request_of
+from cliffwatch.app.repeat import request_of, stored_workload
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import NAME_PATTERN, faults_of
 from cliffwatch.http.context import Context, Services, find_run
@@ -46,15 +46,16 @@ def show_form(
     """Form to start a run; `again` is a run whose request fills it in."""
     form = {"workload": workload, "target_kind": "directory"}
     if again is not None:
-        form = _as_before(again, request_of(find_run(services, again)))
+        row = find_run(services, again)
+        form = _as_before(again, request_of(row), stored_workload(row, services.workloads))
     return _form(request, services, visitor, form)
 
 
-def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
+def _as_before(run_id: str, asked: RunRequest, workload: str | None) -> dict[str, str]:
     """Fields of the form for an earlier run's request. Raises Problem(bad_request) where the form cannot hold it."""
     beyond = {
         "several targets": bool(asked.more_targets),
-        "a workload that came with its request, and is no stored version": not isinstance(asked.workload, str),
+        "a workload that came with its request, and is no stored version": workload is None,
     }
     if why := next((what for what, is_there in beyond.items() if is_there), None):
         detail = f"run {run_id} has {why}, which this form cannot start: `cliffwatch run again {run_id}` can"
@@ -62,7 +63,7 @@ def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
     target = asked.target.model_dump(mode="json")
     place = target[TARGET_KINDS[asked.target.kind][0]]
     return {
-        "workload": str(asked.workload),
+        "workload": workload or "",
         "target_kind": asked.target.kind,
         "target": ",".join(place) if isinstance(place, list) else place,
         "labels": "\n".join(f"{name}={value}" for name, value in asked.labels.items()),

@@ -154,7 +154,7 @@ def _time_labels(end: float) -> Iterator[str]:
 def _key() -> str:
     """What the shades mean."""
     marks = (
-        f'<i class="heat-swatch-{number}"></i>{f"from {100 * least:.4g}" if least else "above 0"} %'
+        f'<span><i class="heat-swatch-{number}"></i>{f"from {100 * least:.4g}" if least else "above 0"} %</span>'
         for number, least in enumerate(SHADES)
     )
     return f'<div class="heat-key">share of a column: {" ".join(marks)}</div>'

@@ -346,6 +346,7 @@
     if (!asked) continue;
     byId(`ask-${name}`).addEventListener("click", () => asked.showModal());
     asked.querySelector(".leave").addEventListener("click", () => asked.close());
+    if (asked.dataset.refused) asked.showModal();
   }
   const dialog = byId("stop-dialog");
   if (dialog) {
