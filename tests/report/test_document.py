@@ -143,7 +143,19 @@ def test_a_stopped_run_is_asked_only_for_the_time_until_the_stop(tmp_path: Path)
     assert document["verdict"]["name"] == "stopped"
 
 
-def test_a_run_that_failed_is_asked_for_all_it_had_planned(tmp_path: Path) -> None:
+def test_the_load_of_a_failed_run_ends_where_it_failed(tmp_path: Path) -> None:
+    plan = JournalPlan(windows=30, missing=set(range(12, 30)), ending=Ending(None))
+    directory = make_journal(tmp_path, plan)
+    failed = at_window(plan, 11) + 14
+    log = EventLog(directory)
+    log.append(Event(failed, EventType.ENGINE, "load_ended", {"how": "failed", "message": "fio exited with status 1"}))
+    log.append(Event(failed, EventType.STATE, "reporting"))
+    document = document_of(directory)
+    assert document["verdict"]["name"] == "failed"
+    assert document["coverage"]["asked_seconds"] == 124
+
+
+def test_what_a_failed_run_did_not_measure_before_it_failed_is_missing(tmp_path: Path) -> None:
     ending = Ending("failed", "fio exited with status 1")
     document = document_of(make_journal(tmp_path, JournalPlan(missing=set(range(10, 30)), ending=ending)))
     assert document["coverage"]["asked_seconds"] == 300
