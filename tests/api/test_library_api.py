@@ -19,6 +19,7 @@ from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader, files
+from cliffwatch.journal.event_text import event_text
 from cliffwatch.journal.events import ANNOTATED
 from cliffwatch.model.annotations import LABELS_LIMIT
 from cliffwatch.model.settings import Settings, read_settings
@@ -63,7 +64,13 @@ def test_annotations_are_changed_one_by_one_and_survive_the_index(api: Api) -> N
     annotate(api, "one", note="new firmware")
     events = [stored.event for stored in JournalReader(directory).events() if stored.event.name == ANNOTATED]
     assert len(events) == 2, "what changes nothing is no event"
-    assert events[0].detail == SEEN | {"by": "operate"}
+    assert events[0].detail == SEEN | {"by": "operate", "changed": ["labels.release", "note", "pinned"]}
+    assert events[1].detail == after | {"by": "operate", "changed": ["labels.drive", "labels.release"]}
+    sentences = [event_text("note", ANNOTATED, event.detail) for event in events]
+    assert sentences == [
+        "operate annotated the run: label release=26.1; pinned; note: new firmware",
+        "operate annotated the run: label drive=A\N{GREEK SMALL LETTER BETA} 1; label release removed",
+    ]
     with api.services.database.session() as session:
         rebuild(session, api.settings.runs_directory)
     assert shown(api, "one") == after

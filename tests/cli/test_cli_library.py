@@ -3,6 +3,9 @@
 import pytest
 from tests.cli.machine import Machine
 
+from cliffwatch.model.annotations import LABELS_LIMIT
+
+MANY = [f"label-{number}=x" for number in range(LABELS_LIMIT + 1)]
 TARGET = ("--target", "synthetic:one")
 
 
@@ -35,7 +38,9 @@ def test_labels_and_notes_are_shown_and_found(kept: Machine) -> None:
     ("arguments", "said"),
     [
         (("run", "label", "kept", "release"), "NAME=VALUE: 'release' is not a label; write name=value"),
-        (("run", "label", "kept", "Release=1"), "NAME=VALUE: Release: "),
+        (("run", "label", "kept", "Release=1"), "NAME=VALUE.Release: "),
+        (("run", "label", "kept", *MANY), f"NAME=VALUE: is too long; write at most {LABELS_LIMIT} items"),
+        (("run", "mark", "kept", "pulled a drive", "--from", "noon", "--to", "2026-11-26T12:00:00Z"), "--from: 'noon'"),
         (("run", "label", "kept"), "give a label to set"),
         (("run", "label", "kept", "a=1", "a=2"), "NAME=VALUE: 'a' is given twice"),
         (("run", "label", "kept", "a=1", "--remove", "a"), "--remove: 'a' is to be set, too"),
@@ -60,6 +65,13 @@ def test_a_run_is_started_again_with_its_labels(kept: Machine) -> None:
     assert before["id"] == "kept"
     assert newest["workload"] == before["workload"]
     assert newest["target"] == before["target"]
+
+
+def test_a_drill_is_not_started_again_on_its_deleted_drive(kept: Machine) -> None:
+    labelled = ("--label", "drill=trim")
+    kept.run("run", "start", kept.workload("drilled"), *TARGET, "--id", "drilled", *labelled, "--wait")
+    done = kept.run("run", "again", "drilled")
+    assert (done.returncode, "cliffwatch drill --variant trim" in done.stderr) == (2, True), done.stderr
 
 
 def test_two_runs_are_compared(kept: Machine) -> None:

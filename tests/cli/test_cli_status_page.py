@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -77,7 +78,11 @@ def assert_page(busy: Machine, watch: StatusWatch) -> None:
     assert "degraded" in result
     assert "Cliff at 1:00:00: the publish p99 rose" in result
     assert any(line.startswith("next: nightly at ") and line.endswith("03:00:00Z") for line in lines)
-    assert max(map(len, shown(watch, 40).splitlines())) <= 40
+    narrow = shown(watch, 40)
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert re.search(r"^begun-last  soak$", narrow, re.MULTILINE)
+    assert re.search(r"^degraded  over  ", narrow, re.MULTILINE)
+    assert "Cliff at 1:00:00: the publish p99 rose" in " ".join(narrow.split()), "a reason is not cut"
 
     busy.run("down")
     for _ in range(2):
@@ -130,6 +135,7 @@ def test_a_page_for_people_is_no_json(busy: Machine) -> None:
 def test_a_log_gets_the_page_again_and_again(busy: Machine, tmp_path: Path) -> None:
     process = busy.start("status", "--watch")
     assert process.stdout is not None
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", process.stdout.readline())
     assert process.stdout.readline().startswith("the service is ready")
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130

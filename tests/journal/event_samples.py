@@ -70,7 +70,7 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ),
     ("note", "annotated"): (
         {"labels": {"release": "26.1"}, "note": "with the\nnew firmware", "pinned": True, "by": "ops"},
-        "ops annotated the run: labels release=26.1; pinned; note: with the new firmware",
+        "ops annotated the run: label release=26.1; pinned; note: with the new firmware",
     ),
     ("note", "marked"): (
         {"start": AT_15, "end": AT_15 + 60, "message": "pulled a drive", "by": "ann"},

@@ -14,6 +14,8 @@ from tests.report.documents import document_of
 from cliffwatch.analysis.verdict import RULES
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.journal.annotated import annotated
+from cliffwatch.model.annotations import Annotations
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.build import build
 from cliffwatch.report.document import EVENT_LIMIT
@@ -309,6 +311,13 @@ def test_the_reproduction_reads_back_to_the_same_workload(tmp_path: Path) -> Non
     document = document_of(make_journal(tmp_path, replace(JournalPlan(), target="directory:/data/it's here")))
     assert document["reproduction"]["workload_yaml"] == (tmp_path / "workload.yaml").read_text()
     assert document["reproduction"]["command"].endswith("""--target 'directory:/data/it'"'"'s here'""")
+
+
+def test_a_drill_is_reproduced_by_a_drill(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path, JournalPlan())
+    EventLog(directory).append_all(lambda _: [annotated(Annotations(labels={"drill": "trim"}), "ops", LOAD_START)])
+    command = document_of(directory)["reproduction"]["command"]
+    assert command == "cliffwatch drill --workload workload.yaml --variant trim"
 
 
 def test_the_page_on_reports_explains_every_rule_of_the_verdict_in_its_order() -> None:

@@ -69,9 +69,10 @@ class RunLibrary:
             shown = Annotations(labels=row.labels, note=row.note or "", pinned=row.pinned)
 
             def decide(events: list[Event]) -> list[Event]:
-                after = change.applied_to(annotations_in(events))
+                before = annotations_in(events)
+                after = change.applied_to(before)
                 # The index has more than the journal if an annotation's line in the journal was damaged since.
-                return [] if after == annotations_in(events) == shown else [annotated(after, by, self._clock.wall())]
+                return [] if after == before == shown else [annotated(after, by, self._clock.wall(), before)]
 
             if not (directory / files.EVENTS).exists():
                 raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")

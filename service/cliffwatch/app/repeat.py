@@ -8,6 +8,7 @@ from cliffwatch.app.workloads import WorkloadService
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.journal.annotated import annotations_in
+from cliffwatch.model.annotations import DRILL_LABEL
 from cliffwatch.model.request import RunRequest, Submission
 from cliffwatch.model.target import AnyTarget, DeviceTarget
 from cliffwatch.model.workload import workload_from
@@ -18,12 +19,18 @@ def request_of(row: RunRow) -> RunRequest:
     """The request that repeats a run: its workload, targets, drives and current labels.
 
     A workload that came with the request, or with an imported run, is included as a document; a stored one is named by
-    its version. The erasure of a drive has to be confirmed again. Raises Problem(journal_unreadable).
+    its version. The erasure of a drive has to be confirmed again. Raises Problem: journal_unreadable, and wrong_state
+    for a drill's run.
     """
     reader = JournalReader(Path(row.directory))
     order = read_order(reader)
     first, *more = (_unconfirmed(target) for target in order.parts.values())
     events = [stored.event for stored in reader.events()]
+    if variant := annotations_in(events).labels.get(DRILL_LABEL):
+        detail = (
+            f"run {row.id} is of a drill, whose drive is deleted; start another: `cliffwatch drill --variant {variant}`"
+        )
+        raise Problem(Code.WRONG_STATE, detail)
     common = {
         "target": first,
         "more_targets": more,

@@ -1,7 +1,7 @@
 """HTTP client of the API for the command line: JSON in, JSON out; an error response raises `Problem`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Self
@@ -176,6 +176,16 @@ def problem_of(response: httpx.Response) -> Problem:
         faults, known = [], None
     fallback = Code.INTERNAL if response.status_code >= 500 else Code.BAD_REQUEST
     return Problem(Code(known) if known in set(Code) else fallback, detail, faults)
+
+
+@contextmanager
+def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
+    """Name the faulty fields of a request by the flags that they were given with; `flags`: by field."""
+    try:
+        yield
+    except Problem as problem:
+        faults = [FieldFault(flags.get(fault.field, fault.field), fault.message) for fault in problem.faults]
+        raise Problem(problem.code, problem.detail, faults) from problem
 
 
 def parse_events(lines: Iterator[str]) -> Iterator[ServerEvent]:

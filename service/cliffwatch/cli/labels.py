@@ -25,8 +25,7 @@ def labels_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
         _require_different(name for name, _ in pairs)
         return _LABELS.validate_python(dict(pairs))
     except ValidationError as error:
-        faults = [FieldFault(flag, f"{fault.field}: {fault.message}") for fault in faults_of(error)]
-        raise Problem(Code.BAD_REQUEST, "a label is not valid", faults) from error
+        raise Problem(Code.BAD_REQUEST, "a label is not valid", faults_of(error, flag)) from error
     except ValueError as error:
         raise Problem(Code.BAD_REQUEST, "a label is not valid", [FieldFault(flag, str(error))]) from error
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cliffwatch.cli import bundles, completion, export, library, reports
-from cliffwatch.cli.client import path_of
+from cliffwatch.cli.client import named_by_flag, path_of
 from cliffwatch.cli.comparison import NotWorseOption
 from cliffwatch.cli.following import (
     ConfirmOption,
@@ -224,7 +224,8 @@ def mark_run(
     session = session_of(context)
     with session.client() as api:
         run = known_run(api, run)
-        body = api.post(path_of("runs", run, "marks"), {"text": text, "start": start, "end": to})
+        with named_by_flag({"text": "TEXT", "start": "--from", "end": "--to"}):
+            body = api.post(path_of("runs", run, "marks"), {"text": text, "start": start, "end": to})
     say(f"run {run} is marked; a report that is made from now on has it: `cliffwatch run report {run} --anew`")
     if session.how(output) is Output.JSON:
         print_json(body)

@@ -1,11 +1,13 @@
 """`cliffwatch status --watch`: live runs, newest results and next schedules, kept up to date in a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.rule import Rule
 from rich.table import Table
@@ -22,6 +24,8 @@ from cliffwatch.model.run_state import RunState
 
 #: How often the page is updated on a terminal, and how often it is printed elsewhere.
 PERIOD_SECONDS, PLAIN_PERIOD_SECONDS = 2.0, 10.0
+#: Below this width, what does not fit beside other things is written below them.
+NARROW_COLUMNS = 100
 LIVE_LIMIT, ENDED_LIMIT, SCHEDULES_LIMIT = 12, 6, 3
 _VERDICT_STYLES = {"pass": "green", "degraded": "yellow", "invalid": "magenta", "failed": "red", "stopped": "dim"}
 _STATE_STYLES = {RunState.INTERRUPTED.value: "bold red", RunState.QUEUED.value: "dim"}
@@ -68,21 +72,28 @@ def read_page(api: ApiClient, url: str, clock: Clock) -> StatusPage:
     return StatusPage(url, live, max(0, len(runs) - LIVE_LIMIT), ended, firing[:SCHEDULES_LIMIT], pictures=pictures)
 
 
-def rendered(page: StatusPage, clock: Clock) -> RenderableType:
-    """Render the page for a terminal of any width."""
-    parts: list[RenderableType] = [_heading(page, clock)]
-    for each in page.live:
-        parts += _live_run(each, page.pictures[each.run["id"]])
-    if page.more:
-        parts.append(Text(f"and {page.more} more; `cliffwatch run list` shows them", style="dim"))
-    if not page.live and page.silent_since is None:
-        parts.append(Text("no run goes on; start one with `cliffwatch run start`", style="dim"))
-    if page.ended:
-        parts += [Rule("newest results", style="dim", align="left"), _ended(page.ended)]
-    for schedule in page.schedules:
-        words = f"next: {schedule['name']} at {show_time(schedule['next_fire_at'])}"
-        parts.append(Text(visible(words), style="dim"))
-    return Group(*parts)
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """The page for a terminal of any width: ids and verdicts are never cut; on a narrow one they have own lines."""
+
+    page: StatusPage
+    clock: Clock
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        page, is_narrow = self.page, options.max_width < NARROW_COLUMNS
+        yield _heading(page, self.clock)
+        for each in page.live:
+            yield from _live_run(each, page.pictures[each.run["id"]], is_narrow)
+        if page.more:
+            yield Text(f"and {page.more} more; `cliffwatch run list` shows them", style="dim")
+        if not page.live and page.silent_since is None:
+            yield Text("no run goes on; start one with `cliffwatch run start`", style="dim")
+        if page.ended:
+            yield Rule("newest results", style="dim", align="left")
+            yield from _ended_one_below_the_other(page.ended) if is_narrow else [_ended(page.ended)]
+        for schedule in page.schedules:
+            words = f"next: {schedule['name']} at {show_time(schedule['next_fire_at'])}"
+            yield Text(visible(words), style="dim")
 
 
 def _heading(page: StatusPage, clock: Clock) -> RenderableType:
@@ -93,38 +104,59 @@ def _heading(page: StatusPage, clock: Clock) -> RenderableType:
     return Text(visible(said), style="bold red")
 
 
-def _live_run(each: LiveRun, picture: Picture) -> list[RenderableType]:
+def _live_run(each: LiveRun, picture: Picture, is_narrow: bool) -> Iterator[RenderableType]:
     run = each.run
-    bar = Table.grid(padding=(0, 1), expand=True)
-    for ratio in (2, None, 1, None, None):
-        bar.add_column(ratio=ratio, no_wrap=True, overflow="ellipsis")
-    bar.add_row(
-        Text(visible(run["id"]), style="bold"),
-        Text(picture.phase, style=_STATE_STYLES.get(run["state"], "cyan")),
+    name = Text(visible(run["id"]), style="bold")
+    phase = Text(picture.phase, style=_STATE_STYLES.get(run["state"], "cyan"))
+    progress: list[RenderableType] = [
         ProgressBar(total=1.0, completed=picture.ratio),
         f"{format_share(round(picture.ratio, 2)):>5}",
         picture.times(),
-    )
-    lines: list[RenderableType] = [Rule(style="dim"), bar]
+    ]
+    yield Rule(style="dim")
+    if is_narrow:
+        yield Text.assemble(name, "  ", phase)
+        yield _row(progress, stretched=0)
+    else:
+        yield _row([name, phase, *progress], stretched=2)
     if run["state"] != RunState.QUEUED:
-        lines.append(Text(visible(f"  {picture.figures()}"), overflow="ellipsis", no_wrap=True))
+        yield Padding(Text(visible(picture.figures())), (0, 0, 0, 2))
     if each.finding:
-        lines.append(Text(visible(f"  ▲ {each.finding}"), style="yellow"))
-    return lines
+        yield Padding(Text(visible(f"▲ {each.finding}"), style="yellow"), (0, 0, 0, 2))
+
+
+def _row(cells: Sequence[RenderableType], stretched: int) -> Table:
+    """One line of cells, of which the one at `stretched` takes the space that is left."""
+    row = Table.grid(padding=(0, 1), expand=True)
+    for index in range(len(cells)):
+        row.add_column(ratio=1 if index == stretched else None, no_wrap=True, overflow="ellipsis")
+    row.add_row(*cells)
+    return row
+
+
+def _ended_one_below_the_other(runs: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
+    for run in runs:
+        verdict = show(run.get("verdict"))
+        words = Text(verdict, style=_VERDICT_STYLES.get(verdict, ""))
+        yield Text.assemble(words, "  ", visible(run["id"]), "  ", (show_time(run.get("finished_at")), "dim"))
+        yield Padding(Text(visible(_reason(run))), (0, 0, 0, 2))
+
+
+def _reason(run: dict[str, Any]) -> str:
+    return str((run.get("reasons") or [ABSENT])[0])
 
 
 def _ended(runs: Sequence[dict[str, Any]]) -> Table:
     table = Table.grid(padding=(0, 2), expand=True)
     for ratio in (None, None, None, 1):
-        table.add_column(ratio=ratio, no_wrap=True, overflow="ellipsis")
+        table.add_column(ratio=ratio, no_wrap=ratio is None, overflow="fold")
     for run in runs:
         verdict = show(run.get("verdict"))
-        reasons = run.get("reasons") or [ABSENT]
         table.add_row(
             show_time(run.get("finished_at")),
             Text(verdict, style=_VERDICT_STYLES.get(verdict, "")),
             Text(visible(run["id"])),
-            Text(visible(str(reasons[0]))),
+            Text(visible(_reason(run))),
         )
     return table
 
@@ -146,7 +178,7 @@ class StatusWatch:
             self.page = replace(self.page, fault=problem.detail, silent_since=silent_since)
 
     def render(self) -> RenderableType:
-        return rendered(self.page, self._clock)
+        return RenderedPage(self.page, self._clock)
 
 
 def watch_status(api: ApiClient, url: str, clock: Clock, console: Console) -> None:
@@ -155,7 +187,10 @@ def watch_status(api: ApiClient, url: str, clock: Clock, console: Console) -> No
     watch.ask()
     if not console.is_terminal or console.is_dumb_terminal:
         while True:
-            console.print(watch.render())
+            console.print(
+                Rule(f"{datetime.fromtimestamp(clock.wall(), UTC):%Y-%m-%d %H:%M:%SZ}", style="dim", align="left"),
+                watch.render(),
+            )
             clock.sleep(PLAIN_PERIOD_SECONDS)
             watch.ask()
     with Live(get_renderable=watch.render, console=console, refresh_per_second=4, screen=True):

@@ -8,9 +8,14 @@ from cliffwatch.journal.events import ANNOTATED, Event, EventType
 from cliffwatch.model.annotations import Annotations
 
 
-def annotated(annotations: Annotations, by: str, at: float) -> Event:
-    """Event that records all annotations of a run after a change, and by whom it was made."""
-    return Event(at, EventType.NOTE, ANNOTATED, {**annotations.model_dump(mode="json"), "by": by})
+def annotated(annotations: Annotations, by: str, at: float, before: Annotations | None = None) -> Event:
+    """Event that records all annotations of a run after a change, by whom it was made, and what it changed: names of
+    fields, and `labels.NAME` for a label. `before`: annotations before the change; None for a run's first ones."""
+    old = before or Annotations()
+    names = {*old.labels, *annotations.labels}
+    changed = [f"labels.{name}" for name in sorted(names) if old.labels.get(name) != annotations.labels.get(name)]
+    changed += [name for name in ("note", "pinned") if getattr(old, name) != getattr(annotations, name)]
+    return Event(at, EventType.NOTE, ANNOTATED, {**annotations.model_dump(mode="json"), "by": by, "changed": changed})
 
 
 def annotations_of(event: Event) -> Annotations | None:

@@ -240,10 +240,17 @@ _BY_TYPE: dict[str, Callable[[str, Detail], str]] = {
 
 
 def _annotated(detail: Detail) -> str:
-    labels = [f"{name}={value}" for name, value in detail["labels"].items()]
-    said = [f"labels {', '.join(labels)}" if labels else "no labels", "pinned" if detail["pinned"] else "not pinned"]
-    note = [f"note: {' '.join(detail['note'].split())}"] if detail["note"] else []
-    return f"{detail['by']} annotated the run: {'; '.join([*said, *note])}"
+    labels, note = detail["labels"], " ".join(detail["note"].split())
+    # Events of earlier versions do not say what changed: all annotations are shown.
+    every = [*(f"labels.{name}" for name in labels), "pinned", *(["note"] if note else [])]
+    changed = detail.get("changed", every)
+    names = [name.removeprefix("labels.") for name in changed if name.startswith("labels.")]
+    said = [f"label {name}={labels[name]}" if name in labels else f"label {name} removed" for name in names]
+    if "pinned" in changed:
+        said.append("pinned" if detail["pinned"] else "not pinned")
+    if "note" in changed:
+        said.append(f"note: {note}" if note else "note removed")
+    return f"{detail['by']} annotated the run: {'; '.join(said) or 'nothing new'}"
 
 
 _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {

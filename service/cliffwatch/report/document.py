@@ -11,7 +11,9 @@ from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.stalls import Stall, stalls_in
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
+from cliffwatch.journal.annotated import annotations_in
 from cliffwatch.journal.windows import summarise
+from cliffwatch.model.annotations import DRILL_LABEL
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
@@ -100,7 +102,9 @@ def document_of(
     if (device := _device(run)) is not None:
         body["device"] = device
     if run.order is not None:
-        body["reproduction"] = _reproduction(run.order, run.workload_yaml)
+        body["reproduction"] = _reproduction(
+            run.order, run.workload_yaml, annotations_in(run.events).labels.get(DRILL_LABEL)
+        )
     return {**body, "headline": headline(body)}
 
 
@@ -348,16 +352,13 @@ def _watching_cost(run: Collected) -> WatchingCost:
     return body
 
 
-def _reproduction(order: RunOrder, workload_yaml: str) -> Reproduction:
-    return {
-        "workload_yaml": workload_yaml or format_workload(order.workload),
-        "command": " ".join(
-            [
-                "cliffwatch run start workload.yaml",
-                *(f"--target {shlex.quote(str(each))}" for each in order.parts.values()),
-            ]
-        ),
-    }
+def _reproduction(order: RunOrder, workload_yaml: str, drill: str | None) -> Reproduction:
+    """`drill`: variant of the drill that the run is of, if any. The drive of a drill is deleted after it."""
+    words = ["cliffwatch run start workload.yaml"]
+    words += [f"--target {shlex.quote(str(each))}" for each in order.parts.values()]
+    if drill is not None:
+        words = ["cliffwatch drill --workload workload.yaml", f"--variant {shlex.quote(drill)}"]
+    return {"workload_yaml": workload_yaml or format_workload(order.workload), "command": " ".join(words)}
 
 
 def _elapsed(run: Collected, moment: float) -> float:

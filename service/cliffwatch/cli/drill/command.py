@@ -24,6 +24,7 @@ from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.run_request import duration_overrides, workload_reference
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_drives, attach, detach
+from cliffwatch.model.annotations import DRILL_LABEL
 from cliffwatch.part.facts import available_memory_bytes
 
 DRIVE_NAME = "drill"
@@ -62,6 +63,7 @@ def drill(
     with session.client() as api, _drive(session, chosen, clock) as drive:
         say(f"{chosen.story}", *_drive_lines(drive))
         order["target"] = {"kind": "directory", "path": str(drive.mount_point)}
+        order["labels"] = {DRILL_LABEL: variant.value}
         run = api.post("/runs", order)
         say(f"run {run['id']} is {run['state']}")
         observed = _observe(api, run["id"], drive, clock)
