@@ -1,5 +1,7 @@
 """Runbooks as pages: reached from an alert, with its labels in their commands."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 from testkit.browsers import CUT_OFF
@@ -10,6 +12,12 @@ from tests.web.conftest import log_in, start_run, steady
 from cliffwatch.web.runbooks import filled, plain_labels, rendered, runbook_link, runbooks
 
 CLIFF = "CliffwatchLatencyCliff"
+#: Runbooks whose commands need more than a run and the address of Prometheus.
+NOT_ALL_FILLED = {
+    name
+    for name, path in runbooks().items()
+    if re.search("`(DEVICE|MOUNTPOINT|OPERATION|RUN_DIRECTORY)`", path.read_text())
+}
 PURE = pytest.mark.gate(why="neither a browser nor a service")
 
 
@@ -39,11 +47,19 @@ def test_an_alert_leads_to_its_runbook_with_commands_for_its_run(
     page.goto("/runs")
     page.locator(f"#row-{run_id} .firing").get_by_role("link", name=CLIFF).click()
     expect(page.locator("pre").first).to_contain_text(run_id)
+    assert "is over" not in page.inner_text("main")
     page.get_by_role("link", name="All alerts").click()
     expect(page.locator("dt")).to_have_count(len(runbooks()))
     assert page.evaluate(CUT_OFF) == []
-    assert page.complaints == []  # type: ignore[attr-defined]
     service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+    service.wait_for(run_id, "finished")
+    page.goto(f"/runbooks/{CLIFF}?run_id={run_id}")
+    expect(page.locator("main")).to_contain_text(f"Run {run_id} is over: ")
+    expect(page.locator(".badge")).to_contain_text("stopped")
+    assert page.evaluate(CUT_OFF) == []
+    page.get_by_role("link", name="Its report").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"looked-up-{size[0]}")
+    assert page.complaints == []  # type: ignore[attr-defined]
 
 
 def test_an_alert_that_is_none_is_said_and_leads_to_those_there_are(page: Page, service: Service) -> None:
@@ -57,8 +73,9 @@ def test_every_runbook_is_drawn_and_nothing_but_its_commands_is_filled_in() -> N
         page = rendered(path.read_text(encoding="utf-8"), {"RUN": "soak-1", "$PROMETHEUS": "http://127.0.0.1:1"})
         assert page.startswith(f"<h1>{name}</h1>")
         assert "<h2>Mitigation</h2>" in page
-        # What is prose says which label the word stands for.
+        # What is prose says which label the word stands for, unless all words were replaced.
         assert "soak-1</code> is the alert" not in page
+        assert ("is the alert&#x27;s label" in page or "is the alert's label" in page) == (name in NOT_ALL_FILLED)
     assert rendered("    a <b> RUN\n", {"RUN": "</code>"}) == "<pre><code>a &lt;b&gt; &lt;/code&gt;\n</code></pre>\n"
 
 

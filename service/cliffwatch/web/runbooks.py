@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.resources import ALERTS_DIRECTORY
-from cliffwatch.http.context import Context
+from cliffwatch.http.context import Context, Services, find_run
 from cliffwatch.model.settings import Settings
 from cliffwatch.web.page import PageRoute, show
 from cliffwatch.web.session import AnyVisitor
@@ -21,6 +21,8 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _DIRECTORY = ALERTS_DIRECTORY / "runbooks"
 #: Placeholders of commands, by the label of the alert that replaces each.
 PLACEHOLDERS = {"run_id": "RUN", "operation": "OPERATION", "device": "DEVICE", "mountpoint": "MOUNTPOINT"}
+#: Placeholders in a paragraph that explains them.
+_EXPLAINED = re.compile(r"`(\$?[A-Z_]+)`")
 #: Values that are filled in: none that could end a string of PromQL or a word of a shell command.
 _PLAIN = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._:/@+-]{0,199}")
 
@@ -50,8 +52,20 @@ def show_runbook(
     if path is None:
         raise Problem(Code.NOT_FOUND, f"no alert is named {alert!r}; /runbooks lists them")
     labels = plain_labels(request.query_params)
+    run_id = labels.get("run_id")
     text = rendered(path.read_text(encoding="utf-8"), _values(services.settings, labels))
-    return show(request, "runbook.html", visitor, alert=alert, run_id=labels.get("run_id"), text=text)
+    verdict = None if run_id is None else _verdict_of(services, run_id)
+    return show(request, "runbook.html", visitor, alert=alert, run_id=run_id, verdict=verdict, text=text)
+
+
+def _verdict_of(services: Services, run_id: str) -> str | None:
+    """Verdict of a run that is over; None for one that goes on, or that is not known here."""
+    try:
+        return find_run(services, run_id).verdict
+    except Problem as problem:
+        if problem.code is not Code.NOT_FOUND:
+            raise
+        return None
 
 
 def runbook_link(alert: str, labels: Mapping[str, object]) -> str | None:
@@ -69,9 +83,15 @@ def plain_labels(labels: Mapping[str, object]) -> dict[str, str]:
 
 
 def rendered(text: str, values: Mapping[str, str]) -> Markup:
-    """Markdown as HTML, without raw HTML; `values` replace their placeholders in code blocks."""
+    """Markdown as HTML, without raw HTML; `values` replace their placeholders in code blocks. The paragraph that
+    explains the placeholders is left out if all of them are replaced."""
     markdown = MarkdownIt("commonmark", {"html": False})
     tokens = markdown.parse(text)
+    for index, token in enumerate(tokens):
+        named = _EXPLAINED.findall(token.content) if token.type == "inline" else []
+        if named and token.content.startswith("`") and values.keys() >= set(named):
+            del tokens[index - 1 : index + 2]
+            break
     for token in tokens:
         if token.type in {"code_block", "fence"}:
             token.content = filled(token.content, values)
