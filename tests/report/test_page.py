@@ -201,7 +201,9 @@ def test_the_chart_library_is_installed_and_its_licence_goes_with_it(tmp_path: P
 def test_every_verdict_has_its_mark_and_meaning(tmp_path: Path, name: VerdictName) -> None:
     report = build(make_journal(tmp_path, replace(JournalPlan(), windows=2, load=SyntheticLoad(seed=2))))
     report.document["verdict"] = {"name": name.value, "reasons": ["because"]}
+    report.document["facts"] = {"drives": [{"name": "sda", "serial": "S1"}]}
     page = render(report.document, report.series)
+    assert "<dt>drive</dt><dd>sda (S1)</dd>" in page, "a run without findings, too, names its drive"
     mark, meaning = VERDICTS[name]
     assert f'<span aria-hidden="true">{mark}</span> {name.value}' in page
     assert meaning in page

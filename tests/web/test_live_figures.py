@@ -34,7 +34,7 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     limits = page.locator("#limits > div")
     expect(limits).to_have_count(4)
     expect(limits.nth(0)).to_contain_text(re.compile(r"p99 <= 20ms over any 2s.* ms.*% to the bound, last 2 s"))
-    expect(limits.nth(1)).to_contain_text(re.compile(r"MiB/s.*% to the bound"))
+    expect(limits.nth(1)).to_contain_text(re.compile(r"MiB/s\d+× the bound"))
     expect(limits.nth(2)).to_contain_text("none found")
     expect(limits.nth(3)).to_contain_text("not measured")
     expect(page.locator("#drives-missing")).to_contain_text("No drive of this machine")
@@ -89,9 +89,9 @@ def test_a_finished_run_shows_which_limit_broke_when_and_by_how_much(page: Page,
     log_in(page, service, f"/runs/{run_id}")
     first, other = page.locator("#limits > div").nth(0), page.locator("#limits > div").nth(1)
     expect(first.locator("dd").first).to_have_text("broken")
-    expect(first).to_contain_text(re.compile(r"% above the bound, first at 1:00:\d\d \(.* at worst\)"))
+    expect(first).to_contain_text(re.compile(r"× the bound, first at 1:00:\d\d \(.* at worst\)"))
     expect(first).to_contain_text(broken["broken"][0]["worst"])
-    expect(other).to_contain_text(re.compile(r"held.*% to the bound"))
+    expect(other).to_contain_text(re.compile(r"held.*× the bound"))
     assert (broken["held"], held["held"]) == (False, True)
 
 
@@ -158,7 +158,7 @@ def test_a_limits_value_is_of_its_span_alone(tmp_path: Path) -> None:
     short, whole, throughput, long = watch.now(Outside({}, ()))
     assert short.value == formats.latency(last_minute.percentiles_seconds([0.99])[0])
     assert (short.broken, short.note.partition(" (")[0]) == (True, "last 1m; first at 0:06:40")
-    assert "above the bound" in short.margin
+    assert short.margin.endswith("× the bound")
     assert whole.note.startswith("whole load so far")
     everything = reader.merged(windows, lambda window: "all")["all"]["publish"]
     assert whole.value == formats.latency(everything.percentiles_seconds([0.99])[0])

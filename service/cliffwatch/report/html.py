@@ -22,6 +22,7 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.series_name import series_words
+from cliffwatch.model.shown_drives import shown_drives
 from cliffwatch.report import format as formats
 from cliffwatch.report.charts import percentile_curve
 from cliffwatch.report.charts.heat import HeatMap, drawn
@@ -165,6 +166,7 @@ def _report_environment() -> Environment:
     made = environment(_TEMPLATES)
     made.filters["trusted"] = Markup
     made.filters["headings"] = headings
+    made.filters["drives"] = shown_drives
     made.filters["series_words"] = series_words
     made.filters["times_more"] = times_more
     made.globals["plain_value"] = formats.value

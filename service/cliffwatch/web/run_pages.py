@@ -31,6 +31,7 @@ from cliffwatch.model.annotations import LABEL_CHOICE_PATTERN, NOTE_LIMIT, Label
 from cliffwatch.model.document import Name
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import COOLING, MEANINGS, RunState, VerdictName
+from cliffwatch.model.shown_drives import shown_drives
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.remedies import remedy_of
 from cliffwatch.store.models import RunRow
@@ -113,7 +114,7 @@ def run_page(
 ) -> Response:
     """Page of one run; with a `refused` form for its labels and note, that form is open and shows what was typed."""
     run = run_resource(row, services.clock.wall(), services.runs.waits_for(row))
-    window_seconds = JournalReader(Path(row.directory)).document("order.json")["workload"]["window"]
+    reader = JournalReader(Path(row.directory))
     return show(
         request,
         "run.html",
@@ -132,8 +133,17 @@ def run_page(
         runbooks={"names": list(runbooks()), "labels": list(PLACEHOLDERS)},
         stoppable=run.state in _STOPPABLE and visitor.may_operate,
         markable=run.imported_at is None and visitor.may_operate,
-        window=window_seconds,
+        window=reader.document("order.json")["workload"]["window"],
+        drives=_drives_in(reader),
     )
+
+
+def _drives_in(reader: JournalReader) -> str:
+    """The run's drives as text; empty while they are not recorded, and where they are damaged."""
+    try:
+        return shown_drives(reader.facts())
+    except Problem:
+        return ""
 
 
 def _annotations(run: RunSummary) -> dict[str, str]:

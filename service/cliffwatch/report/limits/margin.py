@@ -1,7 +1,10 @@
 """How far a value is from a limit's bound, and on which side."""
 
-from cliffwatch.base.units import format_share
+from cliffwatch.base.units import format_ratio, format_share
 from cliffwatch.model.limits import Limit, LimitSubject
+
+#: A value of at least so many times the bound is stated as its ratio: a percentage of five digits says little.
+_AS_RATIO = 10.0
 
 
 def is_beyond(limit: Limit, value: float) -> bool:
@@ -13,6 +16,8 @@ def margin(limit: Limit, value: float | None) -> str:
     """Text of how far a value is from the limit's bound, and on which side; empty without a value or a bound."""
     if value is None or not limit.bound:
         return ""
+    if value / limit.bound >= _AS_RATIO:
+        return f"{format_ratio(value / limit.bound)} the bound"
     share = format_share(abs(value - limit.bound) / limit.bound)
     if is_beyond(limit, value):
         where = "below" if limit.subject is LimitSubject.THROUGHPUT else "above"

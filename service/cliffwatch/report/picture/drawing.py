@@ -21,6 +21,7 @@ from cliffwatch.base.units import format_share
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
+from cliffwatch.model.shown_drives import shown_drives
 from cliffwatch.report import format as formats
 from cliffwatch.report.build import Report
 from cliffwatch.report.charts.series import ChartSeries, Column
@@ -139,9 +140,9 @@ class _Picture:
         run = self._document["run"]
         place = [plain(run["target"])] if "target" in run else []
         drives = [finding["drive"] for finding in self._document["findings"] if "drive" in finding]
-        if drives:
-            serial = f" ({plain(drives[0]['serial'])})" if drives[0].get("serial") else ""
-            place.append(f"drive {plain(drives[0]['name'])}{serial}")
+        named = shown_drives({"drives": drives[:1]} if drives else self._document["facts"])
+        if named:
+            place.append(f"drive {plain(named)}")
         lines = [self._writing.fitted(words, 0.40, size=9) for words in (plain(run["id"]), " · ".join(place))]
         for number, words in enumerate(lines):
             height = 0.952 - 0.029 * number

@@ -78,19 +78,28 @@ function paintOf(data, { colour, elapsed, latencyName }) {
     pen.textAlign = "right";
     pen.textBaseline = "middle";
     pen.lineWidth = 1.5 * unit;
-    for (const { at, kind, words } of levelsShown()) {
-      if (at < chart.scales.y.min || at > chart.scales.y.max) continue;
-      const top = chart.valToPos(at, "y", true), right = box.left + box.width, width = pen.measureText(words).width + 8 * unit;
-      pen.strokeStyle = colour(kind === "limit" ? "danger" : "healthy");
-      pen.setLineDash([6 * unit, 4 * unit]);
-      pen.beginPath();
-      pen.moveTo(box.left, top);
-      pen.lineTo(right, top);
-      pen.stroke();
+    for (const level of levelsShown()) {
+      // Of a level beyond what is drawn, only the words stand at the chart's edge.
+      const isAbove = level.at > chart.scales.y.max, isBelow = level.at < chart.scales.y.min;
+      const words = (isAbove ? "↑ " : isBelow ? "↓ " : "") + level.words;
+      const onLine = chart.valToPos(level.at, "y", true), right = box.left + box.width, width = pen.measureText(words).width + 8 * unit;
+      const isDrawn = !isAbove && !isBelow;
+      // The words stand above the line: a curve that lies on it is not covered.
+      const top = isAbove ? box.top + 8 * unit : isBelow ? box.top + box.height - 8 * unit : onLine - 9 * unit;
+      pen.strokeStyle = colour(level.kind === "limit" ? "danger" : "healthy");
+      if (isDrawn) {
+        pen.setLineDash([6 * unit, 4 * unit]);
+        pen.beginPath();
+        pen.moveTo(box.left, onLine);
+        pen.lineTo(right, onLine);
+        pen.stroke();
+      }
       if (width > box.width || taken.some((other) => Math.abs(other - top) < 16 * unit)) continue;
       taken.push(top);
+      pen.globalAlpha = 0.75;
       pen.fillStyle = colour("card");
       pen.fillRect(right - width, top - 8 * unit, width, 16 * unit);
+      pen.globalAlpha = 1;
       pen.fillStyle = pen.strokeStyle;
       pen.fillText(words, right - 4 * unit, top);
     }
