@@ -280,7 +280,7 @@ def test_secrets_stand_in_files_that_their_owner_alone_can_read(tmp_path: Path) 
     assert "abc123" not in kept.read_text()
     settings = Settings(state_directory=machine.state)
     configure_alertmanager(settings, {})
-    done = machine.run("notify", "add", "pagerduty", "--url-file", "key", **none)
+    done = machine.run("notify", "add", "pagerduty", "--url-file", "key", **none, CLIFFWATCH_WATCHERS="true")
     assert (done.returncode, "Alertmanager does not answer here; `cliffwatch up` starts it" in done.stderr) == (0, True)
     made = ALERTMANAGER.directory(settings) / "alertmanager.yaml"
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
@@ -292,6 +292,9 @@ def test_secrets_stand_in_files_that_their_owner_alone_can_read(tmp_path: Path) 
     done = machine.run("notify", "add", "webhook", "--url-file", "hook", **none)
     assert done.returncode == 0, "one that cannot be read keeps no other from being added"
     assert "warning: nothing is sent to pagerduty" in done.stderr
+    assert "warning: nothing is sent to pagerduty" in machine.run("notify", "list").stderr
+    off = machine.run("notify", "add", "webhook", "--url-file", "hook", **none, CLIFFWATCH_WATCHERS="false")
+    assert "CLIFFWATCH_WATCHERS=true and `cliffwatch up` start it" in off.stderr
     for arguments in (("test", "absent"), ("remove", "absent")):
         refused = machine.run("notify", *arguments)
         assert (refused.returncode, "there are: pagerduty, webhook" in refused.stderr) == (2, True)

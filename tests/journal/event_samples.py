@@ -117,7 +117,7 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ),
     ("note", "telemetry_missing"): ({"reason": "no answer"}, "Prometheus could not be read: no answer"),
     ("note", "telemetry_resumed"): ({"rows": 1200}, "Prometheus is read again; 1,200 rows collected"),
-    ("note", "verdict_mended"): ({"verdict": "degraded", "reasons": []}, "the verdict is now degraded"),
+    ("note", "verdict_mended"): ({"verdict": "degraded", "reasons": []}, "the run was judged again: degraded"),
     ("note", "watcher_back"): ({"watcher": "drive_exporter"}, "watcher drive exporter is up again"),
     ("note", "watcher_down"): (
         {"watcher": "drive_exporter", "reason": "its process is gone"},

@@ -62,7 +62,12 @@ def add(
         sends = _keep(settings, [*others, channel])
     say(f"{channel.name} is notified of {', '.join(channel.occasions)}; try it: cliffwatch notify test {channel.name}")
     if not sends:
-        say("  Alertmanager does not answer here; `cliffwatch up` starts it, and then it sends")
+        how = (
+            "`cliffwatch up` starts it"
+            if settings.watchers
+            else "CLIFFWATCH_WATCHERS=true and `cliffwatch up` start it"
+        )
+        say(f"  Alertmanager does not answer here; {how}, and then it sends")
     if session.how(output) is Output.JSON:
         print_json(channel.model_dump(mode="json"))
 
@@ -70,8 +75,13 @@ def add(
 @app.command("list")
 def list_channels(context: typer.Context, output: OutputOption = None) -> None:
     """List channels, without their secrets."""
+    from cliffwatch.stack.channels import with_secrets
+
     session = session_of(context)
-    rows = [channel.model_dump(mode="json") for channel in read_channels(session.settings())]
+    channels = read_channels(session.settings())
+    _, faults = with_secrets(channels)
+    say(*(f"warning: {fault}" for fault in faults))
+    rows = [channel.model_dump(mode="json") for channel in channels]
     print_rows(rows, _COLUMNS, session.how(output), "no channels; add one with `cliffwatch notify add`")
 
 

@@ -312,7 +312,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("note", "target_hangs"): lambda it: f"the run waits: {it['what']} of {it['run']} was killed and does not end",
     ("note", "telemetry_missing"): lambda it: f"Prometheus could not be read: {it['reason']}",
     ("note", "telemetry_resumed"): lambda it: f"Prometheus is read again; {format_count(it['rows'])} rows collected",
-    ("note", "verdict_mended"): lambda it: f"the verdict is now {it['verdict']}",
+    ("note", "verdict_mended"): lambda it: f"the run was judged again: {it['verdict']}",
     ("note", "watcher_back"): lambda it: f"watcher {_watcher(it['watcher'])} is up again",
     ("note", "watcher_down"): _watcher_down,
     ("note", "watchers"): _watchers,
