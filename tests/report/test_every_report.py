@@ -79,7 +79,7 @@ class Opened:
         assert self.complaints == []
         assert self.page.get_attribute("html", "data-ready") == "true"
 
-    def look(self, expected: set[str], names_an_onset: bool = False) -> None:
+    def look(self, expected: set[str], kind: Kind) -> None:
         """Every chart that there is data for is drawn, and no other; nothing is wider than the screen."""
         self.page.evaluate(SETTLED)
         figures = self.page.evaluate(FIGURES)
@@ -92,9 +92,10 @@ class Opened:
             # What the engine wrote and what the device took are often the same: neither line hides the other.
             if figure["id"] == "rate-chart":
                 assert min(figure["each"]) >= 4, figure
-            if names_an_onset and figure["id"] != "percentile-curve":
-                # A line, and not its words, which would hide what is drawn there.
-                assert 0 < figure["onset"] <= 4 * figure["height"], figure
+            if kind.shape == "cliff" and figure["id"] != "percentile-curve":
+                # A line, and not its words, which would hide what is drawn there. A limit's line is of the same colour.
+                limits = figure["width"] if kind.limits and figure["id"] == "latency-chart" else 0
+                assert 0 < figure["onset"] <= 4 * figure["height"] + limits, figure
         assert self.page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
         assert self.complaints == []
 
@@ -145,10 +146,10 @@ def test_a_report_opens_without_a_complaint_or_an_empty_chart(tmp_path: Path, op
     stalled = kind.shape in ("stalls", "all_stalled")
     for first, then, size in (("light", "dark", SCREEN), ("dark", "light", PHONE)):
         opened.open(path, size, first)
-        opened.look(expected, kind.shape == "cliff")
+        opened.look(expected, kind)
         assert opened.page.get_by_text("stalled: nothing completed").count() == stalled
         opened.page.emulate_media(color_scheme=then)  # type: ignore[arg-type]
-        opened.look(expected, kind.shape == "cliff")
+        opened.look(expected, kind)
         # Tables whose details are closed are seen too.
         opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         assert opened.page.evaluate(CUT_OFF) == []

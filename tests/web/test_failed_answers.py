@@ -81,6 +81,7 @@ def test_a_check_that_fails_leaves_the_answer_before_it(
     page: Page, service: Service, trouble: str, status: str
 ) -> None:
     log_in(page, service, "/start")
+    page.get_by_label("Workload").select_option(index=1)
     page.get_by_label("Where").fill("relative")
     check = page.get_by_role("button", name="Check")
     check.click()

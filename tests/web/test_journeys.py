@@ -138,6 +138,9 @@ def test_an_alert_shows_its_name_what_it_is_about_and_when_it_is_over(page: Page
 def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service) -> None:
     log_in(page, service, "/schedules")
     page.get_by_label("Name").fill("weekly")
+    workload = page.get_by_label("Workload")
+    expect(workload.locator("option:checked")).to_have_text("choose one")
+    workload.select_option(index=1)
     page.get_by_label("Where").fill("/tmp")
     page.get_by_label("Cron expression").fill("every friday")
     page.get_by_role("button", name="Add").click()

@@ -98,6 +98,12 @@ def test_a_run_whose_workload_was_saved_since_is_started_again(page: Page, servi
     log_in(page, service, f"/runs/{run}")
     expect(page.get_by_role("link", name="Run again")).to_have_count(0)
     service.client.put("/api/v1/workloads/later", json=workload).raise_for_status()
+    # The drive of a drill is gone.
+    service.client.patch(f"/api/v1/runs/{run}", json={"labels": {"drill": "aging"}}).raise_for_status()
+    page.reload()
+    expect(page.locator("#labels")).to_contain_text("drill")
+    expect(page.get_by_role("link", name="Run again")).to_have_count(0)
+    service.client.patch(f"/api/v1/runs/{run}", json={"labels": {"drill": None}}).raise_for_status()
     page.reload()
     page.get_by_role("link", name="Run again").click()
     expect(page.get_by_label("Workload")).to_have_value("later@1")
