@@ -58,16 +58,15 @@ def document() -> Document:
 
 
 def _variables() -> Iterator[Variable]:
-    """Variables: runs, operation and percentile; hidden ones for each run's time shift and the end of the longest run.
+    """Variables: runs, newest first, operation, percentile; hidden, each run's time shift and the longest run's end.
 
     None of them may depend on the dashboard's time range, which is not that of any run.
     """
-    known = f"group by (run_id) (last_over_time(cliffwatch_run_info{EVER}))"
+    known = f"max by (run_id) (last_over_time(cliffwatch_run_start_timestamp_seconds{EVER}))"
     none = f'label_replace(vector(1), "run_id", "{NONE}", "", "")'
-    newest_first = models.VariableSort.ALPHABETICAL_DESC
-    yield computed("run", "Run", known, 'run_id="([^"]+)"').sort(newest_first)
+    yield computed("run", "Run", f"sort_desc({known})", 'run_id="([^"]+)"')
     for place, slot in enumerate(SLOTS[1:], start=2):
-        chosen = computed(slot, f"Run {place}", f"{known} or {none}", 'run_id="([^"]+)"').sort(newest_first)
+        chosen = computed(slot, f"Run {place}", f"sort_desc({known} or {none})", 'run_id="([^"]+)"')
         yield chosen.current(models.VariableOption(True, NONE, NONE))
     for slot in SLOTS:
         start = f'max(last_over_time(cliffwatch_run_start_timestamp_seconds{{run_id="${{{slot}}}"}}{EVER}))'
@@ -212,7 +211,7 @@ def drives() -> Iterator[Panel]:
         """Of the slowest drive below each run, exact to a factor of two. Bad: one run's drives step up earlier, which
         is what less spare space or another history does. Empty: no drive below them, or no probe.""",
         "s",
-        _each_run(lambda slot: _gauge("run_instance_device:block_write_latency_seconds:p99", slot)),
+        _each_run(lambda slot: _gauge("run_instance_device:block_write_latency_seconds:p99", slot), width=2),
         logarithmic=True,
     )
     yield graph(
@@ -227,7 +226,7 @@ def drives() -> Iterator[Panel]:
         """Of the drive below each run that has fewest; only drives that report it. Bad: one runs out earlier. Empty: no
         drive below them reports it.""",
         "percentunit",
-        _each_run(_clean_blocks),
+        _each_run(_free_blocks),
         maximum=1,
     )
     yield graph(
@@ -271,8 +270,8 @@ def _moved(slot: str) -> str:
     return f" offset -${{{slot}_moved}}s"
 
 
-def _each_run(expression: Callable[[str], str]) -> list[Query]:
-    return [Query(expression(slot), "{{run_id}}", color=COLORS[slot]) for slot in SLOTS]
+def _each_run(expression: Callable[[str], str], width: int | None = None) -> list[Query]:
+    return [Query(expression(slot), "{{run_id}}", color=COLORS[slot], width=width) for slot in SLOTS]
 
 
 def _gauge(name: str, slot: str) -> str:
@@ -306,10 +305,12 @@ def _amplification(slot: str) -> str:
     return f"{_of_drives(media, slot)} / ({_of_drives(f'({counted})', slot)} > 0)"
 
 
-def _clean_blocks(slot: str) -> str:
+def _free_blocks(slot: str) -> str:
     return _of_drives(f"cliffwatch_drive_free_blocks_ratio{_moved(slot)}", slot, "min")
 
 
 def _written(slot: str) -> str:
     counted = "node_disk_written_bytes_total"
-    return _of_drives(f"({counted}{_moved(slot)} - {counted} @ {ZERO}{_moved(slot)})", slot)
+    # An exporter may have come up in the first minute of the load only.
+    first = f"({counted} @ {ZERO}{_moved(slot)} or min_over_time({counted}[1m] @ {ZERO + 60}{_moved(slot)}))"
+    return _of_drives(f"({counted}{_moved(slot)} - {first})", slot)

@@ -60,7 +60,7 @@ def document() -> Document:
     return put_together(
         frame,
         [
-            ("Now", now),
+            ("Now, below $run", now),
             ("Latency", latency),
             ("Flash", flash),
             ("Endurance and health", endurance),
@@ -83,7 +83,7 @@ def now() -> Iterator[Panel]:
         """Share of blocks that are free to be written. Bad: it falls, and stays low: from there on each write waits.
         Empty: the drive does not report it.""",
         "percentunit",
-        Query(_gauge("free_blocks_ratio"), "clean"),
+        Query(_gauge("free_blocks_ratio"), "free"),
         decimals=1,
     )
     yield number(
@@ -225,7 +225,7 @@ def flash() -> Iterator[Panel]:
         collection is expensive. Empty: the drive does not report it.""",
         "percentunit",
         [
-            Query(_gauge("free_blocks_ratio"), "clean"),
+            Query(_gauge("free_blocks_ratio"), "free"),
             Query(_gauge("mapped_ratio"), "holds data", color="text", dashed=True),
         ],
         maximum=1,
@@ -338,7 +338,13 @@ def emulated() -> Iterator[Panel]:
         """The p99 that the model of the flash gave to requests. Bad: far below the device latency above: the machine,
         not the model, is what is slow. Empty: not an emulated drive.""",
         "s",
-        [Query(quantile(0.99, f"{DRIVE_EXPORTER}_request_latency_seconds", DRIVE, "operation"), "{{operation}} p99")],
+        [
+            Query(
+                quantile(0.99, f"{DRIVE_EXPORTER}_request_latency_seconds", DRIVE, "operation"),
+                "{{operation}} p99",
+                width=2,
+            )
+        ],
         logarithmic=True,
     )
     yield graph(

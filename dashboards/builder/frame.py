@@ -140,15 +140,18 @@ def _datasource_variable() -> grafana.DatasourceVariable:
     return grafana.DatasourceVariable("datasource").label("Prometheus").type("prometheus").current(chosen)
 
 
-def variable(name: str, label: str, series: str, of: str, *, several: bool = False) -> grafana.QueryVariable:
-    """A variable with the values of a series' label `of`; with `several`, any number can be chosen, all by default."""
+def variable(
+    name: str, label: str, series: str, of: str, *, several: bool = False, descending: bool = False
+) -> grafana.QueryVariable:
+    """A variable with the values of a series' label `of`; with `several`, any number can be chosen, all by default.
+    `descending`: writes and publications come before reads, since a cliff shows in them."""
     made = (
         grafana.QueryVariable(name)
         .label(label)
         .datasource(DATASOURCE)
         .query(f"label_values({one_line(series)}, {of})")
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(models.VariableSort.ALPHABETICAL_ASC)
+        .sort(models.VariableSort.ALPHABETICAL_DESC if descending else models.VariableSort.ALPHABETICAL_ASC)
         .multi(several)
         .include_all(several)
     )
@@ -156,8 +159,8 @@ def variable(name: str, label: str, series: str, of: str, *, several: bool = Fal
 
 
 def requests_variable(series: str) -> grafana.QueryVariable:
-    """Variable that chooses kinds of requests; writes come first, since a cliff shows in writes."""
-    return variable("request", "Request", series, "operation", several=True).sort(models.VariableSort.ALPHABETICAL_DESC)
+    """Variable that chooses kinds of requests, writes first."""
+    return variable("request", "Request", series, "operation", several=True, descending=True)
 
 
 def computed(name: str, label: str, expression: str, regex: str, *, several: bool = False) -> grafana.QueryVariable:

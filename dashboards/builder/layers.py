@@ -46,7 +46,7 @@ def document() -> Document:
     return put_together(
         frame,
         [
-            ("Where the time goes", together),
+            ("Where the time goes in $run", together),
             ("Client to drives", loads),
             ("File system and host", file_system),
             ("Block queue", queue),

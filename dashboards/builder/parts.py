@@ -305,7 +305,8 @@ def timeline(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: `source` is a label, or a query's index for its value. `colors`: colours by cell text."""
+    """A column of a table: `source` is a label, or a query's index for its value. `colors`: colours by cell text. A
+    `hidden` one is there for links alone."""
 
     source: str | int
     title: str
@@ -314,9 +315,12 @@ class Column:
     decimals: int | None = None
     colors: Mapping[str, str] | None = None
     links: Sequence[Link] = ()
+    hidden: bool = False
 
     def properties(self) -> list[models.DynamicConfigValue]:
         found: list[tuple[str, object]] = []
+        if self.hidden:
+            found.append(("custom.hidden", True))
         if self.unit is not None:
             found.append(("unit", self.unit))
         if self.width is not None:

@@ -10,6 +10,8 @@ RUN = 'run_id="$run"'
 DRIVE = 'instance=~"$instance", device=~"$device"'
 #: Label selector of what the run's worker says of those drives; the label is empty for drives of its own host.
 OF_DRIVE = f'{RUN}, device=~"$device", device_instance=~"|$instance"'
+#: Label selector of the phases in which a run's windows are written.
+UNDER_LOAD = 'phase=~"warm_up|baseline|soak"'
 #: Prefix of the metrics of the drive exporter, and of aging drives.
 DRIVE_EXPORTER = "cliffwatch_drive"
 #: Prefix of the block-layer probe's metrics.

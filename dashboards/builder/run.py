@@ -15,6 +15,7 @@ from dashboards.builder.frame import (
 from dashboards.builder.parts import SMALL_HEIGHT, WHOLE, Panel, Query, graph, heat, number, timeline
 from dashboards.builder.promql import (
     RUN,
+    UNDER_LOAD,
     phase_number,
     rate,
     shares,
@@ -34,7 +35,7 @@ def document() -> Document:
         variables=[
             run_variable(),
             *drive_variables(),
-            variable("operation", "Operation", latencies, "operation", several=True),
+            variable("operation", "Operation", latencies, "operation", several=True, descending=True),
         ],
         annotations=run_annotations(),
     )
@@ -96,7 +97,7 @@ def state() -> Iterator[Panel]:
     yield number(
         "Newest window's age",
         """Time since the end of the newest window, in windows. Bad: 3 or more under load, nothing is being measured.
-        Empty: no worker runs it.""",
+        Empty: not under load.""",
         "suffix: windows",
         Query(_age(), "age"),
         bad_from=3,
@@ -345,7 +346,8 @@ def measurement() -> Iterator[Panel]:
 
 def _age() -> str:
     newest = f"max(cliffwatch_last_window_timestamp_seconds{{{RUN}}})"
-    return f"(time() - {newest}) / max(cliffwatch_run_window_seconds{{{RUN}}})"
+    under_load = f"max(cliffwatch_run_phase{{{RUN}, {UNDER_LOAD}}}) == 1"
+    return f"(time() - {newest}) / max(cliffwatch_run_window_seconds{{{RUN}}}) and on () ({under_load})"
 
 
 def _seconds_up_to_newest() -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from dashboards.builder.colors import IN_PHASE, VERDICT_COLORS
+from dashboards.builder.compare import ZERO
 from dashboards.builder.frame import Document, Frame, annotation, data_link, page_link, put_together, service_variable
 from dashboards.builder.parts import WHOLE, Column, Panel, Query, graph, number, rows, timeline
 from dashboards.builder.promql import phase_number, rate, worst
@@ -12,7 +13,11 @@ _FROM_START = "from=${__data.fields.Start.numeric}"
 TO_LIVE_RUN = data_link("Run", "Run", run=_RUN_ID, time=f"{_FROM_START}&to=now")
 TO_ENDED_RUN = data_link("Run", "Run", run=_RUN_ID, time=f"{_FROM_START}&to=${{__data.fields.End.numeric}}")
 TO_LAYERS = data_link("Layers", "Layers", run=_RUN_ID, time=f"{_FROM_START}&to=${{__data.fields.End.numeric}}")
-TO_COMPARISON = data_link("Compare with others", "Compare", run=_RUN_ID, time="")
+#: The comparison's time axis begins at ZERO; the hidden column Until is where the run's load ends on it.
+TO_COMPARISON = data_link(
+    "Compare with others", "Compare", run=_RUN_ID, time=f"from={ZERO * 1000}&to=${{__data.fields.Until.numeric}}"
+)
+TO_RUNBOOK = page_link("What to do", f"/runbooks/${{__data.fields.alertname}}?run_id={_RUN_ID}")
 TO_PAGE = page_link("Its page", f"/runs/{_RUN_ID}")
 TO_REPORT = page_link("Report", f"/runs/{_RUN_ID}/report")
 TO_RUN_OF_LINE = data_link("Run", "Run", run="${__field.labels.run_id}")
@@ -94,7 +99,7 @@ def now() -> Iterator[Panel]:
             )
         ],
         [
-            Column("alertname", "Alert"),
+            Column("alertname", "Alert", links=[TO_RUNBOOK]),
             Column("severity", "Severity", colors={"critical": "red", "warning": "orange"}, width=100),
             Column("layer", "Layer", width=100),
             Column("run_id", "Run", links=[data_link("Run", "Run", run=_RUN_ID)]),
@@ -117,6 +122,10 @@ def now() -> Iterator[Panel]:
             Query("1000 * max by (run_id) (cliffwatch_run_end_timestamp_seconds)", "planned end"),
             Query('max by (run_id) (cliffwatch_degradation_ratio{span="fast"})', "by baseline"),
             Query("sum by (run_id) (max by (run_id, kind) (cliffwatch_finding_active))", "findings"),
+            Query(
+                f"""1000 * ({ZERO} + ceil(time() - max by (run_id) (cliffwatch_run_start_timestamp_seconds)))""",
+                "until",
+            ),
         ],
         [
             Column("run_id", "Run", links=[TO_LIVE_RUN, TO_COMPARISON, TO_PAGE], width=220),
@@ -129,6 +138,7 @@ def now() -> Iterator[Panel]:
             Column(4, "Planned end", unit="dateTimeAsIso", width=170),
             Column(5, "By baseline", unit="suffix:×", decimals=2, width=110),
             Column(6, "Findings", unit="short", width=90),
+            Column(7, "Until", hidden=True),
         ],
         sort=("Start", True),
     )
@@ -155,6 +165,7 @@ def over_time() -> Iterator[Panel]:
                 "max by (run_id) "
                 + worst('cliffwatch_window_latency_seconds{quantile="0.99", operation!~".*_service"}'),
                 "{{run_id}}",
+                width=2,
             )
         ],
         logarithmic=True,
@@ -187,6 +198,11 @@ def past_and_future() -> Iterator[Panel]:
                 - max by (run_id) (cliffwatch_service_run_start_timestamp_seconds)""",
                 "duration",
             ),
+            Query(
+                f"""1000 * ({ZERO} + ceil(max by (run_id) (cliffwatch_service_run_finish_timestamp_seconds)
+                - max by (run_id) (cliffwatch_service_run_start_timestamp_seconds)))""",
+                "until",
+            ),
         ],
         [
             Column("run_id", "Run", links=[TO_ENDED_RUN, TO_LAYERS, TO_COMPARISON, TO_REPORT, TO_PAGE], width=220),
@@ -199,6 +215,7 @@ def past_and_future() -> Iterator[Panel]:
             Column(1, "Start", unit="dateTimeAsIso", width=170),
             Column(2, "End", unit="dateTimeAsIso", width=170),
             Column(4, "Duration", unit="dtdurations", width=130),
+            Column(5, "Until", hidden=True),
         ],
         sort=("Start", True),
         height=12,

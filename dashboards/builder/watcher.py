@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dashboards.builder.colors import UP_OR_DOWN
 from dashboards.builder.frame import Document, Frame, annotation, data_link, put_together
 from dashboards.builder.parts import THIRD, Panel, Query, graph, number, timeline
-from dashboards.builder.promql import BLOCK, quantile, rate
+from dashboards.builder.promql import BLOCK, UNDER_LOAD, quantile, rate
 
 DRIVE = "cliffwatch_drive"
 SERVICE = "cliffwatch_service"
@@ -129,12 +129,13 @@ def runs() -> Iterator[Panel]:
     )
     yield graph(
         "Age of each run's newest window",
-        "In windows of that run. Bad: 3 or more while it is under load. Empty: no run in this time.",
+        "In windows of that run, while it is under load. Bad: 3 or more. Empty: no run under load in this time.",
         "suffix: windows",
         [
             Query(
-                """(time() - max by (run_id) (cliffwatch_last_window_timestamp_seconds))
-                / max by (run_id) (cliffwatch_run_window_seconds)""",
+                f"""(time() - max by (run_id) (cliffwatch_last_window_timestamp_seconds))
+                / max by (run_id) (cliffwatch_run_window_seconds)
+                and on (run_id) (max by (run_id) (cliffwatch_run_phase{{{UNDER_LOAD}}}) == 1)""",
                 "{{run_id}}",
             )
         ],
@@ -238,7 +239,9 @@ def service() -> Iterator[Panel]:
         "s",
         [
             Query(
-                quantile(0.99, f"{SERVICE}_http_request_duration_seconds", "", "method, route"), "{{method}} {{route}}"
+                quantile(0.99, f"{SERVICE}_http_request_duration_seconds", "", "method, route"),
+                "{{method}} {{route}}",
+                width=2,
             )
         ],
         logarithmic=True,
@@ -247,8 +250,8 @@ def service() -> Iterator[Panel]:
     )
     yield graph(
         "Alerts received",
-        """By what became of them: into a journal, known already, kept back, or about no run. Bad: kept grows. Empty:
-        the service is down.""",
+        """By what became of them: recorded in a run's journal, repeated, left out of a journal that has as many as it
+        may, or of no run. Bad: left out grows. Empty: the service is down.""",
         "short",
         [Query(f"sum by (outcome) ({SERVICE}_alerts_total)", "{{outcome}}")],
         width=THIRD,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,10 @@ class PanelQuery:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable whose values Prometheus is asked for: those of `label`, or what `regex` finds in a query's result."""
+    """A variable whose values Prometheus is asked for: those of `label`, or what `regex` finds in a query's result.
+
+    `sort` is Grafana's number: 0 for the order of the answer, 1 for ascending names, 2 for descending ones.
+    """
 
     name: str
     query: PanelQuery
@@ -45,6 +48,12 @@ class Variable:
     regex: str | None
     several: bool
     default: str | None
+    sort: int
+
+    def in_order(self, values: Iterable[str]) -> list[str]:
+        """The values, each once, in the order in which Grafana offers them; it opens with the first."""
+        unique = dict.fromkeys(values)
+        return list(unique) if self.sort == 0 else sorted(unique, reverse={1: False, 2: True}[self.sort])
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -88,16 +97,16 @@ def variables(document: dict[str, Any]) -> list[Variable]:
         if variable["type"] != "query":
             continue
         name, where = variable["name"], f"variable {variable['name']}"
-        several = variable.get("includeAll", False)
+        several, sort = variable.get("includeAll", False), variable.get("sort", 0)
         default = variable.get("current", {}).get("value") if not several else None
         if matched := re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]):
-            found.append(Variable(name, PanelQuery(where, matched[1]), matched[2], None, several, default))
+            found.append(Variable(name, PanelQuery(where, matched[1]), matched[2], None, several, default, sort))
             continue
         matched = re.fullmatch(r"query_result\((.+)\)", variable["query"])
         assert matched, f"{name}: {variable['query']} is neither label_values nor query_result"
         regex = re.fullmatch("/(.+)/", variable["regex"])
         assert regex, f"{name}: {variable['regex']} is not a regular expression"
-        found.append(Variable(name, PanelQuery(where, matched[1]), None, regex[1], several, default))
+        found.append(Variable(name, PanelQuery(where, matched[1]), None, regex[1], several, default, sort))
     return found
 
 

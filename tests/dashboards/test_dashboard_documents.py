@@ -207,6 +207,40 @@ def test_latencies_are_drawn_on_a_logarithmic_axis(path: Path) -> None:
             stacked = panel["fieldConfig"]["defaults"]["custom"].get("stacking", {}).get("mode") == "normal"
             scale = panel["fieldConfig"]["defaults"]["custom"].get("scaleDistribution", {}).get("type")
             assert stacked or scale == "log", panel["title"]
+            assert stacked or panel["fieldConfig"]["defaults"]["custom"]["scaleDistribution"]["log"] == 10, "decades"
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_what_is_one_number_is_asked_at_once_and_not_over_a_range(path: Path) -> None:
+    """A range is aligned to its step: its last value may be minutes old."""
+    for panel in panels(load(path)):
+        for target in panel["targets"]:
+            assert target["instant"] is (panel["type"] in ("stat", "table")), panel["title"]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_lines_are_named_in_a_table_with_last_and_max_and_a_p99_is_drawn_broad(path: Path) -> None:
+    for panel in panels(load(path)):
+        if panel["type"] != "timeseries":
+            continue
+        legend = panel["options"]["legend"]
+        assert (legend["displayMode"], legend["calcs"]) == ("table", ["lastNotNull", "max"]), panel["title"]
+        widths = {
+            each["matcher"]["options"]: change["value"]
+            for each in panel["fieldConfig"]["overrides"]
+            for change in each["properties"]
+            if change["id"] == "custom.lineWidth"
+        }
+        for target in panel["targets"]:
+            if re.search(r"p99$", target["legendFormat"]):
+                assert widths.get(target["refId"]) == 2, f"{panel['title']}: {target['legendFormat']}"
+
+
+def test_a_dashboard_in_kiosk_mode_names_its_run() -> None:
+    """The choice above is hidden there. Run has a panel for it, and Compare names its runs in every legend."""
+    for name in ("layers", "drive"):
+        first = load(DIRECTORY / f"{name}.json")["panels"][0]
+        assert (first["type"], "$run" in first["title"]) == ("row", True), name
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

@@ -11,7 +11,10 @@ from cliffwatch.base.resources import ALERTS_DIRECTORY
 
 BY_UID = {load(path)["uid"]: load(path) for path in PATHS}
 #: Pages of the service, as its routes have them.
-PAGES = re.compile(r"\$\{service\}/runs/\$\{__data\.fields\.run_id\}(/report)?")
+PAGES = re.compile(
+    r"\$\{service\}(/runs/\$\{__data\.fields\.run_id\}(/report)?"
+    r"|/runbooks/\$\{__data\.fields\.alertname\}\?run_id=\$\{__data\.fields\.run_id\})"
+)
 #: What every dashboard about a part of the stack can choose.
 SHARED = {"datasource", "run", "instance", "device"}
 
@@ -73,8 +76,23 @@ def test_the_links_that_questions_follow_are_there() -> None:
         if panel is not None
     }
     assert ("runs", "${service}/runs/${__data.fields.run_id}/report") in found
+    assert ("runs", "${service}/runbooks/${__data.fields.alertname}") in found
     wanted = {("runs", "run"), ("runs", "layers"), ("runs", "compare"), ("compare", "run"), ("layers", "drive")}
     assert wanted | {("watcher", "run")} <= found
+
+
+def test_a_run_with_all_its_drives_is_not_handed_to_a_dashboard_of_one_drive() -> None:
+    for document in BY_UID.values():
+        for where, url, panel in links(document):
+            if panel is None and "/d/cliffwatch-drive?" in url:
+                assert not {"device", "instance"} & set(re.findall(r"\$\{(\w+):queryparam\}", url)), where
+
+
+def test_a_run_is_compared_over_its_own_length() -> None:
+    """The comparison cannot choose its time by itself: the link to it does."""
+    of_runs = [url for _, url, panel in links(BY_UID["cliffwatch-runs"]) if panel and "/d/cliffwatch-compare?" in url]
+    assert len(of_runs) == 2
+    assert all(url.endswith("&from=946684800000&to=${__data.fields.Until.numeric}") for url in of_runs)
 
 
 def test_dashboards_share_their_variables() -> None:

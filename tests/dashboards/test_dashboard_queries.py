@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -74,11 +75,28 @@ def test_the_variables_offer_what_the_run_has(watched: Watched) -> None:
         assert any(device.startswith("loop") for device in chosen["device"]), name
         if name != "run":
             assert {"read", "write"} <= set(chosen["request"])
-    assert choices(DIRECTORY / "run.json", watched, FIO)["operation"] == ["read", "sync", "write"]
+    assert choices(DIRECTORY / "run.json", watched, FIO)["operation"] == ["write", "sync", "read"]
     assert choices(DIRECTORY / "run.json", watched, SYNTHETIC)["device"] == []
     of_run, of_none = (choices(DIRECTORY / "drive.json", watched, run)["device"] for run in (FIO, SYNTHETIC))
     assert "nvme0n1" not in of_run, "drives follow the run"
     assert "nvme0n1" in of_none, "of a run without a drive, those that say something of themselves"
+
+
+@pytest.mark.parametrize("name", ["run", "compare"])
+def test_the_newest_run_is_offered_first_and_live_ones_before_that(watched: Watched, name: str) -> None:
+    (run,) = (each for each in variables(load(DIRECTORY / f"{name}.json")) if each.name == "run")
+    offered = watched.values_of(run, {})
+    starts = "max by (run_id) (cliffwatch_run_start_timestamp_seconds)"
+    live = watched.values_of(replace(run, query=PanelQuery("live runs", starts)), {}) if name == "run" else []
+    by_start = {
+        series["metric"]["run_id"]: max(float(value) for _, value in series["values"])
+        for series in watched.series(starts)
+    }
+    assert len(offered) > 2
+    assert set(offered) == set(by_start)
+    order = [(each in live, by_start[each]) for each in offered]
+    assert order == sorted(order, reverse=True)
+    assert len(set(order)) > 1
 
 
 def test_drives_of_other_hosts_are_shown_by_what_their_own_exporters_say(watched: Watched) -> None:

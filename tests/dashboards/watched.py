@@ -97,18 +97,18 @@ class Watched:
         return result
 
     def values_of(self, variable: Variable, chosen: dict[str, str], at: float | None = None) -> list[str]:
-        """What Grafana offers for a variable while the others are as chosen, ascending; of a query's result, `at` that
-        time or when the runs are over."""
+        """What Grafana offers for a variable while the others are as chosen, in its order; of a query's result, `at`
+        that time or when the runs are over."""
         expression = variable.query.rendered(chosen)
         if variable.label is not None:
-            return self.label_values(expression, variable.label)
+            return variable.in_order(self.label_values(expression, variable.label))
         assert variable.regex is not None
         at = self.end if at is None else at
         lines = []
         for one in self._get("query", query=expression, time=at)["result"]:
             labels = ",".join(f'{name}="{value}"' for name, value in one["metric"].items() if name != "__name__")
             lines.append(f"{one['metric'].get('__name__', '')}{{{labels}}} {one['value'][1]} {one['value'][0] * 1000}")
-        return sorted({found[1] for line in lines if (found := re.search(variable.regex, line))})
+        return variable.in_order(found[1] for line in lines if (found := re.search(variable.regex, line)))
 
     def label_values(self, metric: str, label: str) -> list[str]:
         """Ascending."""

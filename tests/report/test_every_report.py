@@ -1,6 +1,7 @@
 """The report of every kind of run in a real browser: no complaint, no empty chart, nothing wider than the screen."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,38 @@ def expected_charts(page: str) -> set[str]:
         "clean_blocks": "evidence-clean",
     }
     return charts | {evidence[name] for name in data["evidence"]}
+
+
+@pytest.mark.parametrize("size", [SCREEN, PHONE], ids=str)
+def test_six_questions_are_answered_on_the_first_screen(tmp_path: Path, opened: Opened, size: dict[str, int]) -> None:
+    """Did it pass, when did it fall, on which drive, why, how sure, and what next."""
+    directory = write_journal(tmp_path, Kind("storage", "degraded", "cliff", telemetry=True))
+    write(directory, build(directory))
+    opened.open(directory / "report.html", size, "light")
+    seen = opened.page.evaluate(
+        "() => [...document.querySelectorAll('.verdict .badge, .verdict .headline, .verdict .remedy')]"
+        ".filter((each) => each.getBoundingClientRect().bottom <= innerHeight).map((each) => each.innerText)"
+    )
+    assert len(seen) == 3
+    assert "degraded" in seen[0]
+    assert re.search(r"Cliff at 0:\d\d:\d\d.* on drive nvme0n1 \(S1AGING\).*likely cause, \d+ % sure: \w", seen[1])
+    assert re.search(r"^What now: \w", seen[2])
+
+
+def test_a_report_is_printed_dark_on_light_with_all_of_its_charts(tmp_path: Path, opened: Opened) -> None:
+    directory = write_journal(tmp_path, Kind("storage", "degraded", "cliff", telemetry=True))
+    write(directory, build(directory))
+    opened.open(directory / "report.html", SCREEN, "dark")
+    expected = expected_charts((directory / "report.html").read_text())
+    opened.page.emulate_media(media="print", color_scheme="dark")
+    opened.page.evaluate(SETTLED)
+    assert {figure["id"] for figure in opened.page.evaluate(FIGURES) if figure["drawn"] >= 4} == expected
+    paper, ink = opened.page.evaluate(
+        "() => ['backgroundColor', 'color'].map((name) => getComputedStyle(document.body)[name])"
+    )
+    assert [sum(map(int, re.findall(r"\d+", each)[:3])) > 3 * 128 for each in (paper, ink)] == [True, False]
+    for hidden in opened.page.query_selector_all(".jump, #reset, #span"):
+        assert not hidden.is_visible(), hidden.evaluate("(each) => each.outerHTML")
 
 
 def test_every_engine_and_verdict_is_among_the_kinds() -> None:
