@@ -236,6 +236,42 @@ def test_lines_are_named_in_a_table_with_last_and_max_and_a_p99_is_drawn_broad(p
                 assert widths.get(target["refId"]) == 2, f"{panel['title']}: {target['legendFormat']}"
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_what_is_missing_is_named_and_has_no_colour_that_warns(path: Path) -> None:
+    for panel in panels(load(path)):
+        if panel["type"] != "stat":
+            continue
+        shown = panel["fieldConfig"]["defaults"]
+        special = [each["options"] for each in shown["mappings"] if each["type"] == "special"]
+        assert special == [{"match": "null+nan", "result": {"color": "text", "text": shown["noValue"]}}], panel["title"]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_an_annotation_is_a_point_where_it_begins(path: Path) -> None:
+    """One for as long as it lasts would cover the lines in red."""
+    for annotation in load(path)["annotations"]["list"]:
+        series, _, before = annotation["expr"].partition(" unless ")
+        assert before == f"max_over_time({series}[12s:12s] offset 12s)", annotation["name"]
+
+
+def test_verdicts_and_findings_have_the_colours_of_their_meaning() -> None:
+    (verdict, finding) = (
+        next(panel for panel in panels(load(DIRECTORY / "run.json")) if panel["title"] == title)
+        for title in ("Verdict or state", "Finding")
+    )
+    colors = [
+        {
+            shown["text"]: shown["color"]
+            for each in panel["fieldConfig"]["defaults"]["mappings"]
+            if each["type"] == "value"
+            for shown in each["options"].values()
+        }
+        for panel in (verdict, finding)
+    ]
+    assert colors[0].items() >= {"pass": "green", "degraded": "orange", "failed": "red", "running": "blue"}.items()
+    assert colors[1].items() >= {"none": "green", "cliff": "red", "stall": "red", "step": "orange"}.items()
+
+
 def test_a_dashboard_in_kiosk_mode_names_its_run() -> None:
     """The choice above is hidden there. Run has a panel for it, and Compare names its runs in every legend."""
     for name in ("layers", "drive"):
