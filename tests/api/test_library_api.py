@@ -154,6 +154,15 @@ def test_a_run_again_is_of_the_version_and_the_durations_that_it_had(api: Api) -
     assert JournalReader(Path(again["directory"])).document(files.ORDER)["workload"]["phases"]["soak"] == "30s"
 
 
+def test_a_drill_is_repeated_by_a_drill_and_a_label_of_the_users_own_is_none(api: Api) -> None:
+    api.put("/runs/labelled", ORDER | {"labels": {"drill": "over-provisioned"}})
+    refused = api.get("/runs/labelled/request")
+    assert (refused.status_code, refused.json()["code"]) == (409, "wrong_state")
+    assert "`cliffwatch drill --variant over-provisioned`" in refused.json()["detail"]
+    annotate(api, "labelled", labels={"drill": "failover to b"})
+    assert api.get("/runs/labelled/request").json()["labels"] == {"drill": "failover to b"}
+
+
 def test_what_erases_a_drive_is_confirmed_anew(api: Api) -> None:
     directory = over(api, "device")
     order = JournalReader(directory).document(files.ORDER)

@@ -318,6 +318,8 @@ def test_a_drill_is_reproduced_by_a_drill(tmp_path: Path) -> None:
     EventLog(directory).append_all(lambda _: [annotated(Annotations(labels={"drill": "trim"}), "ops", LOAD_START)])
     command = document_of(directory)["reproduction"]["command"]
     assert command == "cliffwatch drill --workload workload.yaml --variant trim"
+    EventLog(directory).append_all(lambda _: [annotated(Annotations(labels={"drill": "failover"}), "ops", LOAD_START)])
+    assert document_of(directory)["reproduction"]["command"].startswith("cliffwatch run start workload.yaml")
 
 
 def test_the_page_on_reports_explains_every_rule_of_the_verdict_in_its_order() -> None:

@@ -8,7 +8,7 @@ from cliffwatch.app.workloads import WorkloadService
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.journal.annotated import annotations_in
-from cliffwatch.model.annotations import DRILL_LABEL
+from cliffwatch.model.drill import variant_of
 from cliffwatch.model.request import RunRequest, Submission
 from cliffwatch.model.target import AnyTarget, DeviceTarget
 from cliffwatch.model.workload import workload_from
@@ -26,7 +26,8 @@ def request_of(row: RunRow) -> RunRequest:
     order = read_order(reader)
     first, *more = (_unconfirmed(target) for target in order.parts.values())
     events = [stored.event for stored in reader.events()]
-    if variant := annotations_in(events).labels.get(DRILL_LABEL):
+    labels = annotations_in(events).labels
+    if variant := variant_of(labels):
         detail = (
             f"run {row.id} is of a drill, whose drive is deleted; start another: `cliffwatch drill --variant {variant}`"
         )
@@ -34,7 +35,7 @@ def request_of(row: RunRow) -> RunRequest:
     common = {
         "target": first,
         "more_targets": more,
-        "labels": annotations_in(events).labels,
+        "labels": labels,
         "drives": order.drives,
     }
     if row.workload_version is None:

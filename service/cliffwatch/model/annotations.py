@@ -11,8 +11,6 @@ from cliffwatch.base.storable import check_text
 from cliffwatch.model.document import Name, Strict
 
 LABELS_LIMIT = 32
-#: Label of a drill's runs; its value is the drill's variant. Their drives are deleted when the drill is over.
-DRILL_LABEL = "drill"
 _NO_LABEL = "{!r} is not a label; write name=value, such as release=26.1"
 _NO_CHOICE = f"{_NO_LABEL}, or a name alone for any value of it"
 #: Longest note, and longest value of a label, in characters.

@@ -13,7 +13,7 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.annotated import annotations_in
 from cliffwatch.journal.windows import summarise
-from cliffwatch.model.annotations import DRILL_LABEL
+from cliffwatch.model.drill import VariantName, variant_of
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
@@ -103,7 +103,7 @@ def document_of(
         body["device"] = device
     if run.order is not None:
         body["reproduction"] = _reproduction(
-            run.order, run.workload_yaml, annotations_in(run.events).labels.get(DRILL_LABEL)
+            run.order, run.workload_yaml, variant_of(annotations_in(run.events).labels)
         )
     return {**body, "headline": headline(body)}
 
@@ -352,12 +352,12 @@ def _watching_cost(run: Collected) -> WatchingCost:
     return body
 
 
-def _reproduction(order: RunOrder, workload_yaml: str, drill: str | None) -> Reproduction:
+def _reproduction(order: RunOrder, workload_yaml: str, drill: VariantName | None) -> Reproduction:
     """`drill`: variant of the drill that the run is of, if any. The drive of a drill is deleted after it."""
     words = ["cliffwatch run start workload.yaml"]
     words += [f"--target {shlex.quote(str(each))}" for each in order.parts.values()]
     if drill is not None:
-        words = ["cliffwatch drill --workload workload.yaml", f"--variant {shlex.quote(drill)}"]
+        words = ["cliffwatch drill --workload workload.yaml", f"--variant {drill}"]
     return {"workload_yaml": workload_yaml or format_workload(order.workload), "command": " ".join(words)}
 
 

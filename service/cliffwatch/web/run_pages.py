@@ -27,8 +27,9 @@ from cliffwatch.http.run_resource import Run, RunSummary, run_resource
 from cliffwatch.http.run_rows import RunFilter, listed_rows
 from cliffwatch.journal import Event, EventType, JournalReader, StoredEvent
 from cliffwatch.journal.event_text import event_text
-from cliffwatch.model.annotations import DRILL_LABEL, LABEL_CHOICE_PATTERN, NOTE_LIMIT, LabelChoice, parse_choice
+from cliffwatch.model.annotations import LABEL_CHOICE_PATTERN, NOTE_LIMIT, LabelChoice, parse_choice
 from cliffwatch.model.document import Name
+from cliffwatch.model.drill import variant_of
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import COOLING, MEANINGS, RunState, VerdictName
 from cliffwatch.model.shown_drives import shown_drives
@@ -129,7 +130,7 @@ def run_page(
         meanings={str(state): words for state, words in MEANINGS.items()} | {Phase.COOL_DOWN.value: COOLING},
         again=visitor.may_operate
         and not run.more_targets
-        and DRILL_LABEL not in run.labels
+        and variant_of(run.labels) is None
         and stored_workload(row, services.workloads) is not None,
         deletable=run.state is RunState.FINISHED and visitor.may_operate,
         note_limit=NOTE_LIMIT,

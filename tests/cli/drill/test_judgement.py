@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from cliffwatch.cli.drill.judgement import VARIANTS, Expectation, Observed, VariantName, expectations
+from cliffwatch.cli.drill.judgement import VARIANTS, Expectation, Observed, expectations
 from cliffwatch.cli.drill.progress import WindowFigures
+from cliffwatch.model.drill import VariantName
 
 CLIFF: dict[str, Any] = {
     "kind": "cliff",

@@ -16,7 +16,7 @@ from cliffwatch.base.resources import DRILL_PROFILE
 from cliffwatch.base.units import parse_size
 from cliffwatch.cli.aging import drive_settings
 from cliffwatch.cli.client import ApiClient
-from cliffwatch.cli.drill.judgement import VARIANTS, Expectation, Observed, Variant, VariantName, expectations
+from cliffwatch.cli.drill.judgement import VARIANTS, Expectation, Observed, Variant, expectations
 from cliffwatch.cli.drill.progress import DrillProgress, DriveMeter
 from cliffwatch.cli.following import EXIT_BAD_VERDICT, EXIT_INTERRUPTED, verdict_lines
 from cliffwatch.cli.live import Follower, RunSeen
@@ -24,7 +24,7 @@ from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.run_request import duration_overrides, workload_reference
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_drives, attach, detach
-from cliffwatch.model.annotations import DRILL_LABEL
+from cliffwatch.model.drill import DRILL_LABEL, VariantName
 from cliffwatch.part.facts import available_memory_bytes
 
 DRIVE_NAME = "drill"

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import median
 from typing import Any
 
 from cliffwatch.base.units import format_amplification, format_ratio
 from cliffwatch.cli.drill.progress import AMPLIFICATION_SECONDS, AMPLIFICATION_SPAN, WindowFigures
 from cliffwatch.cli.output import ABSENT, show_latency
+from cliffwatch.model.drill import VariantName
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.run_state import VerdictName
 
@@ -18,14 +18,6 @@ GARBAGE_COLLECTION = "drive_garbage_collection"
 AMPLIFICATION_AT_CLIFF = 2.0
 AMPLIFICATION_HEALTHY = 1.5
 LATENCY_RATIO_AT_CLIFF = 5.0
-
-
-class VariantName(StrEnum):
-    """Variant of a drill: mitigation of garbage collection (none, TRIM or spare space)."""
-
-    AGING = "aging"
-    TRIM = "trim"
-    OVER_PROVISIONED = "over-provisioned"
 
 
 @dataclass(frozen=True, slots=True)
