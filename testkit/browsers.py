@@ -44,6 +44,15 @@ CUT_OFF = """() => {
     if (isMeant(element)) look(element, element.getBoundingClientRect(), element.outerHTML.slice(0, 80));
   return cut;
 }"""
+#: Script for `add_init_script`: `window.written` has each text that a canvas shows, and how it is aligned.
+KEEP_WRITTEN = """
+window.written = new Map();
+const fill = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  window.written.set(text, this.textAlign);
+  return fill.call(this, text, ...rest);
+};
+"""
 
 
 @contextmanager

@@ -3,12 +3,15 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
-from testkit.browsers import CUT_OFF, PATIENCE_MILLISECONDS, chromium
+from testkit.browsers import CUT_OFF, KEEP_WRITTEN, PATIENCE_MILLISECONDS, chromium
+from testkit.recorded_runs import make_journal
+from tests.report.cliff_run import PLAN
 from tests.report.every_run import KINDS, Kind, write_journal
 
 from cliffwatch.report.build import build, write
@@ -123,6 +126,19 @@ def expected_charts(page: str) -> set[str]:
         "clean_blocks": "evidence-clean",
     }
     return charts | {evidence[name] for name in data["evidence"]}
+
+
+def test_a_limit_beyond_the_chart_stands_as_words_at_its_edge(tmp_path: Path, opened: Opened) -> None:
+    opened.page.add_init_script(KEEP_WRITTEN)
+    limits = ("p99 <= 10m over any 1m", "p99 <= 20ms over any 1m", "p99 <= 1us over any 1m")
+    directory = make_journal(tmp_path, replace(PLAN, limits=limits))
+    write(directory, build(directory))
+    opened.open(directory / "report.html", SCREEN, "dark")
+    opened.page.evaluate(SETTLED)
+    written = set(opened.page.evaluate("[...window.written.keys()]"))
+    signs = {"↑ limit: p99 <= 10m over any 1m", "limit: p99 <= 20ms over any 1m", "↓ limit: p99 <= 1us over any 1m"}
+    assert {words for words in written if "limit" in words} == signs
+    assert opened.complaints == []
 
 
 @pytest.mark.parametrize("size", [SCREEN, PHONE], ids=str)

@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -79,6 +80,14 @@ def test_a_cliff_is_reported_with_its_time_and_size(tmp_path: Path) -> None:
     assert report.document["headline"][:60] in recorded
     assert "publish p99" in recorded
     assert "baseline" in recorded
+
+
+def test_the_drive_is_named_below_the_run_with_a_finding_and_without(tmp_path: Path) -> None:
+    drive = {"name": "nvme0n1", "model": "Fast 2T", "serial": "S1"}
+    facts = {"target": {"kind": "directory"}, "drives": [drive]}
+    for name, plan in (("fell", CLIFF), ("passed", JournalPlan())):
+        texts = texts_of(build(make_journal(tmp_path / name, replace(plan, target="directory:/data", facts=facts))))
+        assert "directory:/data · drive nvme0n1 (Fast 2T, S1)" in texts
 
 
 def test_the_same_journal_makes_the_same_picture(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def test_a_cliff_that_only_the_whole_run_shows_is_on_its_page(page: Page, servic
     expect(page.locator("#verdict")).to_contain_text("degraded")
     expect(page.locator("#findings li.finding").filter(has_text="Cliff at 0:")).to_have_count(1)
     expect(page.locator("#no-findings")).to_be_hidden()
+    expect(page.locator("main")).to_contain_text("drive nvme0n1 (S1AGING), engine")
 
 
 def test_what_was_not_confirmed_is_said_so_on_the_page(page: Page, service: Service) -> None:

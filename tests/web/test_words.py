@@ -5,6 +5,7 @@ import re
 import time
 
 from playwright.sync_api import Page, expect
+from testkit.browsers import KEEP_WRITTEN
 from testkit.journals import rewritten
 from testkit.service import Service
 from tests.journal.event_samples import HARMLESS, RAW
@@ -12,17 +13,6 @@ from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.model.run_state import COOLING, MEANINGS, RunState
-
-#: What a canvas shows is seen in what was written on it.
-KEEP_WRITTEN = """
-window.written = new Map();
-const fill = CanvasRenderingContext2D.prototype.fillText;
-CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-  window.written.set(text, this.textAlign);
-  return fill.call(this, text, ...rest);
-};
-"""
-
 
 #: Rectangles of the shade that a phase has.
 KEEP_BANDS = """
