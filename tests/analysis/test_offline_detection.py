@@ -1,9 +1,11 @@
 """Offline analysis finds what was made, where it began, and nothing where nothing was wrong."""
 
+import math
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from testkit.soaks import heavy, lognormal, queue
 from testkit.soaks.lognormal import LOOK_ALIKES
@@ -12,6 +14,7 @@ from testkit.soaks.soak import Soak
 from tests.analysis.drills import SERIES, START, drill
 
 from cliffwatch.analysis.finding import Finding, FindingKind, Notice
+from cliffwatch.analysis.offline import onset
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.replay import replay, with_detection
 
@@ -134,6 +137,30 @@ def test_what_comes_back_in_stages_is_no_change_of_level_either(
         for index, factor in enumerate(stages):
             column[first + 60 * index :][:60] *= factor
     assert analysed(soak) == []
+
+
+@pytest.mark.parametrize(("height", "windows", "back"), [(math.log(2.2), 9, 0), (math.log(4), 20, 2)])
+def test_a_compaction_just_before_a_cliff_is_not_its_beginning(height: float, windows: int, back: int) -> None:
+    """As slow as the run was all along is no evidence of a change; as slow as it had never been is some."""
+    random, at = np.random.default_rng(1), 3000
+    client = random.normal(0.0, 0.1, at + 600)
+    client[at:] += math.log(4)
+    first = at - back - windows
+    client[first : at - back] += height
+    compacting = client.copy()
+    for begin in range(60, at - 120, 120):
+        compacting[begin : begin + windows] += height
+    found = [onset.place(each, [], None, at, onset.REACH, 3 * onset.REACH) for each in (compacting, client)]
+    assert found == [at, first]
+
+
+@pytest.mark.parametrize(
+    "soak", [lognormal.make(435), queue.make(108, ("cliff",), ("compaction",), 24)], ids=["touches", "spikes"]
+)
+def test_a_cliff_just_after_a_compaction_is_all_there_is(soak: Soak) -> None:
+    (finding,) = analysed(soak)
+    assert finding.kind is FindingKind.CLIFF
+    assert abs(finding.onset - soak.truths[0].onset) <= MINUTE
 
 
 def test_more_load_just_before_a_cliff_is_not_its_beginning() -> None:

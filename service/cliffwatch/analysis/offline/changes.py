@@ -38,6 +38,7 @@ from cliffwatch.analysis.thresholds import (
     SEGMENT_MORE_LOAD_SIGMAS,
     SEGMENT_OWN_SIGNIFICANCE,
     SEGMENT_SIGNIFICANCE,
+    SPIKES_MINIMUM,
     STEP_ALONE_RATIO,
     STEP_ENOUGH,
     STEPS_APART,
@@ -74,8 +75,8 @@ def analyse(
         trains = spike_trains(whole, name, view.skip_window)
         changes = _changes(view_of(without_spikes(whole, name, trains), name) or view)
         findings += changes
-        # Those of a cliff are part of it.
-        outside = [one for one in trains if not _is_in_cliff(one[0].start, changes)]
+        # Those of a cliff are part of it, also with what was high just before it.
+        outside = [one for one in trains if not _is_in_cliff([spike.start for spike in one], changes)]
         findings += recurring_spikes(whole, name, outside)
     return sorted(findings, key=lambda finding: finding.onset)
 
@@ -254,6 +255,10 @@ def _recovered(view: View, active: Finding, edge: segments.Edge) -> tuple[Findin
     return replace(active, until=at), recovery
 
 
-def _is_in_cliff(moment: float, changes: Sequence[Finding]) -> bool:
-    cliffs = [finding for finding in changes if finding.kind is FindingKind.CLIFF]
-    return any(one.onset <= moment <= (math.inf if one.until is None else one.until) for one in cliffs)
+def _is_in_cliff(starts: Sequence[float], changes: Sequence[Finding]) -> bool:
+    """Whether spikes that start at those moments begin in a cliff, or in too small a number before one to recur."""
+    cliffs = [
+        (one.onset, math.inf if one.until is None else one.until) for one in changes if one.kind is FindingKind.CLIFF
+    ]
+    outside = [start for start in starts if not any(onset <= start <= until for onset, until in cliffs)]
+    return starts[0] not in outside or len(outside) < SPIKES_MINIMUM

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from cliffwatch.analysis.offline.segments import filled, rolling_median
 from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.spread import NORMAL, TINY
@@ -26,16 +27,51 @@ _BEYOND_SIGMAS = 4.0
 _MARGIN_WINDOWS = 12
 _BEFORE_LEAST, _AFTER_LEAST = 6, 4
 _SIGMA_LEAST = 0.01
+#: What the run was like before the searched windows: medians of so many windows, of at least so many windows in all.
+_USUAL_WINDOWS, _HISTORY_LEAST = 5, 300
+#: Windows in a row nearer to the level before that are a return to it, where the change is so many standard deviations
+#: high; part of the change by which an excursion may be higher than those before it and be like them.
+_BACK_WINDOWS, _CLEAR_SIGMAS, _ALIKE = 2, 6.0, 0.25
 
 
-def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
+def evidence_of_change(
+    column: Array, before: float, after: float, sigma: float, weight: float, history: Array
+) -> Array:
     """Evidence of each window that it belongs to the level `after` rather than to the level `before`, in nats.
 
-    0 where nothing was measured, and where the window was far above both levels, as in an excursion.
+    0 where nothing was measured, and where the window was far above both levels, as in an excursion. `history` is the
+    channel before `column`: a window as slow as that often was says little against the level before, however far from
+    it, and nothing where the channel came back to that level. So a compaction just before a cliff is no part of it.
     """
-    nats = ((column - before) ** 2 - (column - after) ** 2) / (2 * sigma**2)
+    unlike_before = np.minimum((column - before) ** 2 / (2 * sigma**2), _surprise(column, history))
+    nats = unlike_before - (column - after) ** 2 / (2 * sigma**2)
     nats = np.where(column > after + max(_BEYOND * (after - before), _BEYOND_SIGMAS * sigma), 0.0, nats)
-    return np.asarray(np.clip(np.nan_to_num(nats), -weight, weight))
+    nats = np.clip(np.nan_to_num(nats), -weight, weight)
+    is_usual = np.isfinite(_surprise(column - _ALIKE * (after - before), history))
+    is_usual[_back_at(column, before, after, sigma) :] = False
+    return np.asarray(np.where(is_usual, np.minimum(nats, 0.0), nats))
+
+
+def _back_at(column: Array, before: float, after: float, sigma: float) -> int:
+    """Last window at which the channel was back at the level before; 0 where noise could look like that."""
+    if after - before < _CLEAR_SIGMAS * sigma:
+        return 0
+    is_near = np.convolve(column < (before + after) / 2, np.ones(_BACK_WINDOWS), "valid") == _BACK_WINDOWS
+    return int(np.flatnonzero(is_near).max(initial=0))
+
+
+def _surprise(column: Array, history: Array) -> Array:
+    """How unusual each window is in the history, in nats: -ln of the share of the history's medians that were as slow.
+
+    Infinite where none was, and of a history too short to say: the distance from the level alone decides.
+    """
+    known = history[np.isfinite(history)]
+    count = len(known) // _USUAL_WINDOWS
+    if len(known) < _HISTORY_LEAST:
+        return np.full(len(column), np.inf)
+    medians = np.sort(np.median(known[len(known) - count * _USUAL_WINDOWS :].reshape(count, _USUAL_WINDOWS), axis=1))
+    as_slow = count - np.searchsorted(medians, np.fmin(column, rolling_median(filled(column), _USUAL_WINDOWS)))
+    return np.asarray(np.where(as_slow == 0, np.inf, -np.log((as_slow + 1) / (count + 1))))
 
 
 def gathered(evidence: Array) -> Array:
@@ -66,15 +102,17 @@ def place(
         ):
             continue
         weight = _DEVICE_WEIGHT if is_device else _CLIENT_WEIGHT
-        evidence = np.where(is_usual, evidence_of_change(column[first:last], before, after, sigma, weight), 0.0)
+        evidence = evidence_of_change(column[first:last], before, after, sigma, weight, history=column[:first])
+        evidence = np.where(is_usual, evidence, 0.0)
         if is_device:
             devices += evidence
         else:
             clients += evidence
-    # A device may slow down first: it decides among the splits that the client's own latencies leave open.
+    # A device may slow down first: it decides among the splits that the client's own latencies leave open. The change
+    # began in one of the windows, so that behind all of them is none.
     by_client = gathered(clients)
     is_open = by_client <= by_client.min() + _LEFT_OPEN
-    return first + int(np.argmin(np.where(is_open, by_client + gathered(devices), np.inf)))
+    return first + int(np.argmin(np.where(is_open, by_client + gathered(devices), np.inf)[:-1]))
 
 
 def _has_usual_load(rate: Array | None, first: int, last: int, near: int, sides: int) -> NDArray[np.bool_]:
