@@ -60,7 +60,7 @@ def needs(operation: Operation) -> str | None:
         return None
     if "/tokens" in path:
         return "admin"
-    return "read" if method == "GET" or path.endswith("/validate") else "operate"
+    return "read" if method == "GET" or path.endswith(("/validate", "/comparable")) else "operate"
 
 
 def cases(operation: Operation) -> st.SearchStrategy[GeneratedCase]:

@@ -114,7 +114,7 @@ def test_the_full_disk_is_reported_to_who_asks_for_a_report(client: httpx.Client
 
 def test_a_database_on_a_full_disk_is_not_ready(client: httpx.Client, full: SmallDisk) -> None:
     unready = wait_until(lambda: _unready(client), "the service's notice")
-    assert "disk is full" in check(unready, Code.NOT_READY)["detail"]
+    assert "is full, and journals are written there; make room" in check(unready, Code.NOT_READY)["detail"]
     full.free()
     wait_until(lambda: client.get("/readyz").status_code == 200, "the service's notice")
 

@@ -73,6 +73,19 @@ def test_a_report_is_not_replaced_by_one_without_the_windows_it_was_made_of(api:
     assert report.read_bytes() == before
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+def test_the_report_of_a_run_that_measured_nothing_is_made_again(api: Api, is_over: bool) -> None:
+    directory = journals.queue(api.settings.runs_directory, "one")
+    journals.start(directory)
+    assert not (directory / files.WINDOWS).exists()
+    for state in (RunState.REPORTING, RunState.FINISHED) if is_over else ():
+        change_state(EventLog(directory), state, journals.START + 2, {"verdict": "failed", "reasons": []})
+    api.index("one")
+    for _ in range(2):
+        made = api.post("/runs/one/report").raise_for_status().json()
+        assert made["is_provisional"] is not is_over
+
+
 def test_a_report_that_is_made_anew_changes_the_figures_of_the_list_at_once(api: Api) -> None:
     directory = measured(api)
     # As an earlier version of the program read it off the same windows.

@@ -1,5 +1,6 @@
 """Report service: make a run's report, read it, and draw it as a picture."""
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -121,14 +122,23 @@ def _is_over(row: RunRow) -> bool:
 
 
 def _require_windows(directory: Path, place: Path) -> None:
-    """Refuse to replace a report if windows.jsonl is gone from the journal. Raises Problem(journal_unreadable)."""
+    """Refuse to replace a report if windows.jsonl, which it was made from, is gone from the journal. Raises
+    Problem(journal_unreadable)."""
     windows, report = directory / files.WINDOWS, place / files.REPORT_JSON
-    if windows.is_file() or not report.is_file():
+    if windows.is_file() or not report.is_file() or not _has_windows(report):
         return
     is_there = os.path.lexists(windows)
     why = f"{windows} is no file" if is_there else f"{windows} is gone"
     remedy = f"put it back, or move {report.name} away to have one made without it"
     raise Problem(Code.JOURNAL_UNREADABLE, f"{why}, and the report that is there was made from it; {remedy}")
+
+
+def _has_windows(report: Path) -> bool:
+    """Whether anything was measured by the time of a report; also of one that cannot be read, which may have been."""
+    try:
+        return bool(json.loads(read_regular(report)).get("coverage", {}).get("measured_seconds", 0) > 0)
+    except (OSError, ValueError, AttributeError, TypeError):
+        return True
 
 
 def _place_of_report(row: RunRow) -> Path:
