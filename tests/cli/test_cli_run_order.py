@@ -8,6 +8,7 @@ import pytest
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.cli.run_request import (
     ask_for_confirmation,
+    checked_id,
     duration_overrides,
     print_plan,
     target_document,
@@ -78,6 +79,16 @@ def test_durations_that_were_given_are_passed_on_and_faults_name_their_flags() -
     with pytest.raises(Problem) as caught:
         duration_overrides(soak="3", warm_up="long", window="1s")
     assert [fault.field for fault in caught.value.faults] == ["--soak", "--warm-up"]
+
+
+@pytest.mark.parametrize("run_id", ["../x", "A b", "", "x" * 64])
+def test_an_id_that_cannot_be_a_runs_is_refused_by_its_flag(run_id: str) -> None:
+    assert checked_id("soak-3") == "soak-3"
+    with pytest.raises(Problem) as caught:
+        checked_id(run_id)
+    (fault,) = caught.value.faults
+    assert fault.field == "--id"
+    assert "is not a name; use up to 63 of a-z, 0-9" in fault.message
 
 
 def test_a_plan_says_what_would_be_written_where(capsys: pytest.CaptureFixture[str]) -> None:

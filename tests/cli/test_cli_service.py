@@ -37,7 +37,8 @@ def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(idle: Machi
     assert (idle.state / "service.log").stat().st_mode & 0o777 == 0o600
     again = idle.run("up")
     assert again.returncode == 0
-    assert "already running" in again.stderr
+    assert again.stderr.splitlines()[0].startswith("the service is already running at http://127.0.0.1:")
+    assert again.stderr.count("the service is") == 1
     assert token not in again.stderr
 
 

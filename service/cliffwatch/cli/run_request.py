@@ -5,14 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from cliffwatch.base.documents import read_yaml, why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import faults_of
 from cliffwatch.base.units import format_size, parse_duration
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import put, say
 from cliffwatch.cli.paths import is_directory
+from cliffwatch.model.document import Name
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget, parse_target
+
+_NAME: TypeAdapter[str] = TypeAdapter(Name)
+
+
+def checked_id(run_id: str) -> str:
+    """An id for a run to be started, checked here since it is a part of a URL. Raises Problem(bad_request)."""
+    try:
+        return _NAME.validate_python(run_id)
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the run's id is not valid", faults_of(error, "--id")) from error
 
 
 def workload_reference(text: str) -> str | dict[str, Any]:

@@ -37,6 +37,7 @@ from cliffwatch.cli.output import (
 from cliffwatch.cli.progress import run_figures
 from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.run_request import (
+    checked_id,
     duration_overrides,
     target_documents,
     workload_reference,
@@ -116,6 +117,7 @@ def start(
 
     A workload from a file is saved under its name, unless another workload has that name.
     """
+    run_id = None if id is None else checked_id(id)
     order: dict[str, Any] = {
         "workload": workload_reference(workload),
         **target_documents(target, confirm or []),
@@ -128,7 +130,7 @@ def start(
     session = session_of(context)
     ending = Ending(session.how(output), watch, wait, junit, give_up_after, not_worse_than)
     with session.client() as api:
-        begin(api, order, id, ending, dry_run=dry_run)
+        begin(api, order, run_id, ending, dry_run=dry_run)
 
 
 @app.command("list")

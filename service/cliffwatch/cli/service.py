@@ -65,15 +65,13 @@ def up(
     patience_seconds = seconds_of("--timeout", timeout)
     daemon = find_daemon(state_directory)
     had_token = session.token_path().exists()
-    if daemon is not None:
-        say(f"the service is already running at {daemon.url}")
-    elif _answers(session.local_url()):
-        url = session.local_url()
-        detail = f"a process that `up` did not start answers at {url}; stop it, or set CLIFFWATCH_LISTEN_PORT"
-        raise Problem(Code.NOT_READY, detail)
-    else:
+    was_running = daemon is not None
+    if daemon is None:
+        if _answers(url := session.local_url()):
+            detail = f"a process that `up` did not start answers at {url}; stop it, or set CLIFFWATCH_LISTEN_PORT"
+            raise Problem(Code.NOT_READY, detail)
         arguments = ["--state-directory", str(state_directory), "--token-file", str(session.token_path()), "serve"]
-        daemon = start_daemon(state_directory, session.local_url(), arguments)
+        daemon = start_daemon(state_directory, url, arguments)
     started = clock.monotonic()
     while not _answers(daemon.url):
         waited = clock.monotonic() - started
@@ -85,7 +83,7 @@ def up(
         clock.sleep(_POLL_SECONDS)
     log = state_directory / LOG_FILE
     say(
-        f"the service is ready at {daemon.url}",
+        f"the service is {'already running' if was_running else 'ready'} at {daemon.url}",
         f"  token:        {session.token_path()}",
         *([] if had_token else [f"                {session.token()} (shown this once)"]),
         f"  log:          {log}",
