@@ -17,11 +17,16 @@ from cliffwatch.analysis.finding import Finding, FindingKind, Notice
 from cliffwatch.analysis.offline import onset
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.replay import replay, with_detection
+from cliffwatch.analysis.run_arrays import Array
 
 GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue, heavy], ids=["lognormal", "queue", "heavy"])
 MINUTE = 60.0
 #: How far off the onset may be, in seconds.
 ONSETS = {"cliff": MINUTE, "late": MINUTE, "step": MINUTE, "spikes": 5 * MINUTE, "drift": 240 * MINUTE}
+
+
+def placed(client: Array, near: int) -> int:
+    return onset.place(client, [], None, near, onset.REACH, 3 * onset.REACH)
 
 
 def analysed(soak: Soak) -> list[Finding]:
@@ -139,19 +144,36 @@ def test_what_comes_back_in_stages_is_no_change_of_level_either(
     assert analysed(soak) == []
 
 
-@pytest.mark.parametrize(("height", "windows", "back"), [(math.log(2.2), 9, 0), (math.log(4), 20, 2)])
-def test_a_compaction_just_before_a_cliff_is_not_its_beginning(height: float, windows: int, back: int) -> None:
-    """As slow as the run was all along is no evidence of a change; as slow as it had never been is some."""
+@pytest.mark.parametrize(
+    ("height", "windows", "back", "higher"),
+    [(math.log(2.2), 9, 0, 0.0), (math.log(4), 20, 2, 0.0), (math.log(3), 20, 2, math.log(1.25))],
+)
+def test_a_compaction_just_before_a_cliff_is_not_its_beginning(
+    height: float, windows: int, back: int, higher: float
+) -> None:
+    """As slow as the run was all along is no evidence of a change; as slow as it had never been, or not for long
+    enough to say, is some. `higher`: the last one than those before it."""
     random, at = np.random.default_rng(1), 3000
     client = random.normal(0.0, 0.1, at + 600)
     client[at:] += math.log(4)
     first = at - back - windows
-    client[first : at - back] += height
+    client[first : at - back] += height + higher
     compacting = client.copy()
     for begin in range(60, at - 120, 120):
         compacting[begin : begin + windows] += height
-    found = [onset.place(each, [], None, at, onset.REACH, 3 * onset.REACH) for each in (compacting, client)]
-    assert found == [at, first]
+    short = compacting[at - 350 :]
+    found = [placed(compacting, at), placed(client, at), at - 350 + placed(short, 350)]
+    assert found == [at, first, first]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_onset_is_within_the_run_also_where_all_since_was_as_slow_before(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    client = random.normal(0.0, 0.05, 3000)
+    is_slow = (np.arange(3000) // 30 % 4 == 0) & (np.arange(3000) < 2400)
+    is_slow[-100:] = True
+    client[is_slow] = random.normal(math.log(4), 0.6, int(is_slow.sum()))
+    assert placed(client, 2900) < len(client)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,10 @@ def test_spikes_that_begin_right_after_a_restart_are_dated_there(generator: Modu
     assert found.onset == pytest.approx(truth.onset, abs=300)
 
 
+def test_spikes_that_begin_in_a_cliff_and_outlast_it_are_part_of_it() -> None:
+    assert FindingKind.SPIKES not in [finding.kind for finding in analysed(queue.make(664))]
+
+
 def test_spikes_that_a_cliff_makes_noisier_are_part_of_it() -> None:
     """One slow window hours before the cliff, and two more that are as slow in the noise after it."""
     soak = lognormal.make(9438)

@@ -52,11 +52,13 @@ def test_a_report_that_was_missing_is_made_and_mends_the_verdict(api: Api) -> No
     assert "<html" in api.get("/runs/one/report.html").text
 
 
-@pytest.mark.parametrize("left", ["nothing", "a directory", "a FIFO"])
+@pytest.mark.parametrize("left", ["nothing", "a directory", "a FIFO", "nothing, and the report is damaged"])
 def test_a_report_is_not_replaced_by_one_without_the_windows_it_was_made_of(api: Api, left: str) -> None:
     directory = measured(api)
     make_report(directory)
     report, windows = directory / files.REPORT_JSON, directory / files.WINDOWS
+    if "damaged" in left:
+        report.write_text("{")
     before = report.read_bytes()
     windows.rename(directory / "moved")
     if left == "a directory":
@@ -68,7 +70,7 @@ def test_a_report_is_not_replaced_by_one_without_the_windows_it_was_made_of(api:
     api.index("one")
     refused = api.post("/runs/one/report")
     assert (refused.status_code, refused.json()["code"]) == (500, "journal_unreadable")
-    said = "is gone" if left == "nothing" else "is no file"
+    said = "is gone" if left.startswith("nothing") else "is no file"
     assert f"{windows} {said}, and the report that is there was made from it; put it back" in refused.json()["detail"]
     assert report.read_bytes() == before
 

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+from tests.cli.command_tree import cliffwatch
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.cli.run_request import (
@@ -88,7 +89,10 @@ def test_an_id_that_cannot_be_a_runs_is_refused_by_its_flag(run_id: str) -> None
         checked_id(run_id)
     (fault,) = caught.value.faults
     assert fault.field == "--id"
-    assert "is not a name; use up to 63 of a-z, 0-9" in fault.message
+    assert fault.message
+    done = cliffwatch("run", "start", "quick-soak", "--target", "synthetic:a", "--id", run_id)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("cliffwatch: the run's id is not valid\n  --id: ")
 
 
 def test_a_plan_says_what_would_be_written_where(capsys: pytest.CaptureFixture[str]) -> None:
