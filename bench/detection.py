@@ -1,9 +1,10 @@
 """Quality of detection on soaks with known degradations: how many are missed, false alarms, and delays.
 
-The soaks come from three different generators, and a fourth adds to such soaks what percentiles hide: stalls, loads
-that fade, rare spikes. No detector was tuned on these seeds. `python -m bench.detection` prints results by generator
-and kind, with counts and confidence intervals; `--peers` adds the results of other methods on the same series, and
-`--otava` those of Apache Otava, in a temporary environment of its own.
+The soaks come from three different generators; a fourth adds to such soaks what percentiles hide: stalls, loads that
+fade, rare spikes; a fifth what comes by chance on a shared machine. No detector was tuned on these seeds.
+`python -m bench.detection` prints results by generator and kind, with counts and confidence intervals; `--peers` adds
+the results of other methods on the same series, and `--otava` those of Apache Otava, in a temporary environment of its
+own.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from bench.figures import Figure
-from testkit.soaks import heavy, hidden, lognormal, queue
+from testkit.soaks import heavy, hidden, lognormal, queue, shared
 from testkit.soaks.amplified import amplified
 from testkit.soaks.scoring import UNDER_COMPACTION, Score, score
 from testkit.soaks.soak import Soak
@@ -28,6 +29,7 @@ from cliffwatch.analysis.thresholds import PATIENCE
 FIRST_SEED = 5000
 SEEDS = 20
 MINUTE = 60.0
+GENERATORS, POOLED = ("lognormal", "queue", "heavy", "hidden", "shared"), "pooled"
 #: Minutes within which a cliff as high as the run's own compactions has outlasted them: `PATIENCE`, and those that any
 #: cliff takes.
 OUTLASTED = PATIENCE * lognormal.WINDOW_SECONDS / MINUTE + 2
@@ -92,10 +94,13 @@ class Pooled:
 def figures() -> list[Figure]:
     """The figures of online and offline detection that docs/figures.md states."""
     corpus = list(soaks(range(FIRST_SEED, FIRST_SEED + SEEDS)))
+    during, afterwards = measure(corpus, online, True), measure(corpus, offline, False)
     return [
-        *_online_figures(measure(corpus, online, True)),
-        *_amplified_figures(measure(with_amplification(corpus), online, True)),
-        *_offline_figures(measure(corpus, offline, False)),
+        *_online_figures(during[POOLED]),
+        *_by_generator("online", during, 0.03),
+        *_amplified_figures(measure(with_amplification(corpus), online, True)[POOLED]),
+        *_offline_figures(afterwards[POOLED]),
+        *_by_generator("offline", afterwards, 0.01),
     ]
 
 
@@ -106,11 +111,12 @@ def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
         yield queue.make(seed)
         yield heavy.make(seed)
         yield hidden.make(seed)
+        yield shared.make(seed)
 
 
 def with_amplification(corpus: Iterable[Soak]) -> list[Soak]:
     """The soaks of the three generators, each with a drive that reports write amplification."""
-    return [amplified(soak) for soak in corpus if soak.generator != "hidden"]
+    return [amplified(soak) for soak in corpus if soak.generator not in ("hidden", "shared")]
 
 
 def online(soak: Soak) -> list[Finding]:
@@ -121,12 +127,15 @@ def offline(soak: Soak) -> list[Finding]:
     return analysis(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
 
 
-def measure(corpus: Sequence[Soak], method: Method, is_online: bool) -> Pooled:
-    """Pooled score of a method on a corpus; findings match by time of detection if `is_online`, else by their onset."""
-    pooled = Pooled()
+def measure(corpus: Sequence[Soak], method: Method, is_online: bool) -> dict[str, Pooled]:
+    """Scores of a method on a corpus, by generator and pooled; findings match by time of detection if `is_online`, else
+    by their onset."""
+    pools = {generator: Pooled() for generator in (*GENERATORS, POOLED)}
     for soak in corpus:
-        pooled.add(*_measured(soak, method, is_online))
-    return pooled
+        one = _measured(soak, method, is_online)
+        for generator in (soak.generator, POOLED):
+            pools[generator].add(*one)
+    return pools
 
 
 def _measured(soak: Soak, method: Method, is_online: bool) -> tuple[Score, float, int, int]:
@@ -179,6 +188,13 @@ def _online_figures(pooled: Pooled) -> Iterator[Figure]:
             yield Figure(f"detection online: drift raised before ×{mark}", reported, "", share, at_least=True)
     cost = sum(pooled.cost_seconds) / pooled.values * 1e6
     yield Figure("detection online: processor time per window and series", cost, "µs", 50)
+
+
+def _by_generator(when: str, pools: dict[str, Pooled], most: float) -> Iterator[Figure]:
+    """False alarms of the generator that has most of them."""
+    worst = max(GENERATORS, key=lambda name: pools[name].false_alarms_a_day)
+    rate = pools[worst].false_alarms_a_day
+    yield Figure(f"detection {when}: false alarms per 24 healthy hours, worst generator ({worst})", rate, "", most)
 
 
 def _amplified_figures(pooled: Pooled) -> Iterator[Figure]:
@@ -255,15 +271,10 @@ def main() -> None:
         methods += peers.METHODS if arguments.peers else []
         methods += [("Apache Otava, 5-min medians", peers.otava(), False)] if arguments.otava else []
     for name, method, is_online in methods:
-        pools = {generator: Pooled() for generator in ("lognormal", "queue", "heavy", "hidden", "pooled")}
-        for soak in corpus:
-            one = _measured(soak, method, is_online)
-            for generator in (soak.generator, "pooled"):
-                pools[generator].add(*one)
-        for generator, pooled in pools.items():
+        for generator, pooled in measure(corpus, method, is_online).items():
             for line in describe(f"{name}, {generator}", pooled):
                 print(line, flush=True)
-    reported = measure(with_amplification(corpus), online, True)
+    reported = measure(with_amplification(corpus), online, True)[POOLED]
     print("\n".join(describe("online, write amplification reported", reported)))
 
 

@@ -23,6 +23,7 @@ WRITES, READS = "purple", "light-purple"
 #: Findings: the number that `finding_number` gives each (the worst has the highest), and its colour.
 FINDINGS = {
     "none": (0, "green"),
+    "recurring": (1, "orange"),
     "spikes": (2, "orange"),
     "drift": (3, "orange"),
     "step": (4, "orange"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from testkit.soaks.soak import Soak, Truth
 
-from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.analysis.finding import OF_RETURN, Finding, FindingKind
 
 #: A finding up to this long before the onset still belongs to the degradation: the device leads the client.
 EARLY_SECONDS = 120.0
@@ -20,7 +20,7 @@ class Score:
     ratio to whether drift was detected before it reached that ratio.
 
     Findings that match no degradation are `false_alarms` before the first degradation, and `extra` later; `misnamed`
-    match a degradation but name another kind.
+    match a degradation but name another kind; spikes and excursions that recur are one.
     """
 
     hours: float = 0.0
@@ -53,7 +53,7 @@ def score(soak: Soak, findings: Sequence[Finding], online: bool) -> Score:
         if found is None:
             result.missed.append(truth)
             continue
-        if found.kind is not truth.kind:
+        if found.kind is not truth.kind and not {found.kind, truth.kind} <= OF_RETURN:
             result.misnamed.append(found)
         result.onset_errors.setdefault(name_of(truth, soak), []).append(found.onset - truth.onset)
         if found.detected is not None:

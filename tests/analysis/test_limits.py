@@ -41,7 +41,7 @@ def test_limits_are_understood(text: str, expected: Limit) -> None:
         ("p99 <= 20ms over any 0s", "can never hold"),
         (
             "no slowness",
-            "'slowness' is not a finding; write `no` and cliff, stall, shortfall, step, drift, spikes or degradation",
+            "'slowness' is not a finding; write `no` and cliff, stall, shortfall, step, drift, spikes, recurring or ",
         ),
         ("write amplification <= 2x", "'2x' is not a number"),
         ("write amplification <= 0", "can never hold"),

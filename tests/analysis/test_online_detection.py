@@ -240,7 +240,8 @@ def test_a_severe_rise_that_the_run_has_come_back_from_is_raised_once() -> None:
                 "device.write_latency": one.values["device.write_latency"] * 300.0**share,
             }
             samples[begin + index] = replace(one, values=dict(one.values) | slower)
-    assert [round(one.onset - START) for one in replay(SERIES, samples, [], 1.0)] == [151]
+    found = [(one.kind, round(one.onset - START)) for one in replay(SERIES, samples, [], 1.0)]
+    assert found == [("cliff", 151), ("recurring", 151)]
 
 
 def test_a_noisy_run_without_a_rise_has_no_cliff() -> None:

@@ -12,7 +12,10 @@ HOME = Path(analysis.__file__).parent
 #: Modules that decide what is a finding, since when, and of which cause.
 DECIDING = [
     *(path for place in ("online", "offline", "causes") for path in sorted((HOME / place).glob("*.py"))),
-    *(HOME / name for name in ("cliff.py", "layers.py", "run_analysis.py", "sizes.py")),
+    *(
+        HOME / name
+        for name in ("cliff.py", "layers.py", "run_analysis.py", "sizes.py", "chance.py", "isolated.py", "returning.py")
+    ),
 ]
 #: Numbers that say how something is measured and decide nothing: what may stay with the code that measures.
 MEASURING = {
@@ -49,6 +52,20 @@ MEASURING = {
         "_BINS",
         "_KEPT",
         "_BAND",
+    },
+    "online/time_above.py": {
+        "_MEDIAN_WINDOWS",
+        "_REFERENCE_MOST",
+        "_REFERENCE_HIGHEST",
+        "_REFERENCE_HOURS",
+        "_WINDOW_SECONDS",
+        "_HOUR_LEAST",
+        "_REFERENCE_LEAST",
+        "_LULL_LEAST",
+        "_ABOVE_LEAST",
+        "_LOAD_WINDOWS",
+        "_LOAD_LEAST",
+        "_KEPT",
     },
     "online/ratios.py": {"RATIO_SPANS"},
     "online/recurrence.py": {"_INTERVALS_MOST", "_TURNS_MOST"},
@@ -116,6 +133,8 @@ MEASURING = {
     },
     "causes/diagnosis.py": {"_OTHER_CAUSES_SCORE"},
     "causes/evidence.py": {"STRONG", "FAIR", "WEAK"},
+    "chance.py": {"_DAY_SECONDS", "_LAST"},
+    "isolated.py": {"_LEVEL_WINDOWS", "_LOAD_WINDOWS", "_LEAST", "_NAMED"},
     "sizes.py": {"LEVEL_WINDOWS", "RECENT_WINDOWS", "_BAND", "_PEAKS"},
 }
 #: Halves, doubles, signs, the first and the last, hundredths that are printed.

@@ -35,11 +35,14 @@ class FindingKind(StrEnum):
     STEP = "step"
     DRIFT = "drift"
     SPIKES = "spikes"
+    RECURRING = "recurring"
     RECOVERY = "recovery"
 
 
 #: Kinds for work that was not done: no operation completed, or fewer than before for long. Their series is the rate.
 OF_WORK = frozenset({FindingKind.STALL, FindingKind.SHORTFALL})
+#: Kinds for rises that come and go.
+OF_RETURN = frozenset({FindingKind.SPIKES, FindingKind.RECURRING})
 #: Kinds of sudden changes. Size and speed distinguish them, and may look different while the run still goes on.
 SUDDEN = frozenset({FindingKind.CLIFF, FindingKind.STEP})
 
@@ -144,7 +147,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """Recurrence of spikes: `times` so far, each `length_seconds` long (the median).
+    """Recurrence of spikes or excursions: `times` so far, each `length_seconds` long (the median).
 
     `spacing_seconds`, `least_seconds` and `most_seconds` are the median, least and greatest time from the start of one
     spike to the start of the next. The seconds are of the last 200 spikes. `is_from_start`: the spikes began before the
@@ -167,7 +170,7 @@ class Finding:
     baseline's band, `affected` the sizes of other operations that changed with it. `detected` is the moment at which
     online detection raised it, None where it did not. `until` is the end of the change, None while it lasts.
     `confidence` is from 0 to 1. `corroborated_by` names the other series that changed with it. `undone` is set for a
-    stall or a shortfall alone, `recurrence` for spikes that stand out.
+    stall or a shortfall alone, `recurrence` for excursions that return, and for spikes that stand out.
     """
 
     kind: FindingKind

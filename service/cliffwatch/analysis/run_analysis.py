@@ -16,10 +16,12 @@ from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.judge import last_versions
 from cliffwatch.analysis.online.rare_spikes import RareSpikes
 from cliffwatch.analysis.online.replay import belongs_to, replayed_changes, with_detection
+from cliffwatch.analysis.online.time_above import TimeAbove
 from cliffwatch.analysis.online.work_judge import WorkJudge
 from cliffwatch.analysis.preprocessing import is_of_load, judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.rare import with_rare
+from cliffwatch.analysis.returning import with_returning
 from cliffwatch.analysis.sizes import Rise, reported_series, rose, sized
 from cliffwatch.analysis.span_lengths import BLOCK, SAME_MOMENT_SECONDS
 from cliffwatch.analysis.thresholds import (
@@ -38,11 +40,14 @@ from cliffwatch.model.phase import Phase
 def analysis(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Find a run's changes for the worse, recoveries, rare spikes, stalls and shortfalls, in order of onset."""
+    """Find a run's changes for the worse, recoveries, spikes, recurring excursions, stalls and shortfalls, in order of
+    onset."""
     found = _changes(series, samples, notices, window_seconds)
     rare = last_versions(RareSpikes(series, window_seconds, notices), samples)
+    recurring = last_versions(TimeAbove(series, window_seconds, notices), samples)
     undone = last_versions(WorkJudge(series, window_seconds, notices), samples)
-    return with_work(with_rare(found, rare, series, window_seconds), undone, window_seconds)
+    slower = with_returning(with_rare(found, rare, series, window_seconds), recurring)
+    return with_work(slower, undone, window_seconds)
 
 
 def _changes(

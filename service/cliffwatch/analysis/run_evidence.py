@@ -79,6 +79,8 @@ class RunEvidence:
     rate: AskedRate | None = None
     findings: tuple[FindingSummary, ...] = ()
     limits: tuple[LimitOutcome, ...] = ()
+    #: Sentence on isolated rises, which are no finding.
+    isolated: str = ""
     client_limited: str = ""
     not_steady: str = ""
     unanalysed: str = ""

@@ -25,9 +25,11 @@ def not_judged(table: Table) -> str:
     return f"Not judged, because a table does not hold it: {', '.join(missing)}."
 
 
-def evidence_of_table(table: Table, findings: tuple[FindingSummary, ...], client_limited: str) -> RunEvidence:
+def evidence_of_table(
+    table: Table, findings: tuple[FindingSummary, ...], client_limited: str, isolated: str = ""
+) -> RunEvidence:
     """Evidence of a load that ended with the table's last row. `findings` are those that degrade it; `client_limited`
-    is the sentence on work that the client did not request."""
+    is the sentence on work that the client did not request, `isolated` the one on isolated rises."""
     return RunEvidence(
         load_end=LoadEnd.COMPLETED,
         coverage=_coverage(table, min([table.samples[0].start, *(start for start, _ in table.gaps)])),
@@ -39,6 +41,7 @@ def evidence_of_table(table: Table, findings: tuple[FindingSummary, ...], client
         errors=table.errors,
         findings=findings,
         client_limited=client_limited,
+        isolated=isolated,
         limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
         slowest=_slowest(table),
         rate=table.rate,

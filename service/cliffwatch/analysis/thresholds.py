@@ -328,9 +328,32 @@ RARE_GAPS = ((8, 1.6), (5, 2.5), (3, 5.0))
 RARE_RISE = 2.0
 #: Rare spikes are no more than this part of all windows.
 RARE_SHARE = 0.05
+#: Rare spikes recur if their distances are more even than chance makes them, with this probability, or if there are
+#: more of them than a shared machine has of single slow windows in a day, with the second one; from this number on.
+#: Spikes no more than so many windows apart are one event.
+CHANCE_SPACING, CHANCE_NUMBER = 5e-4, 1e-3
+ISOLATED_PER_DAY, RECURRENCES_LEAST, ONE_EVENT_WINDOWS = 12.0, 4, 12
 #: Spikes were there from the start if the first came within this many times their longest distance. Those that came so
 #: many times their usual distance before the others are none of them.
 RARE_FROM_START, RARE_APART = 1.5, 10.0
+
+# Isolated rises (isolated.py).
+
+#: Windows that are this many times the recent level, and no longer than an excursion, are stated although no finding.
+ISOLATED_RATIO = 5.0
+
+# Time above healthy (online/time_above.py).
+
+#: A window is high from this ratio to the healthy level on, and from this ratio to the highest windows of the reference
+#: on: more than a swing of ±10 % by day makes of them.
+ABOVE_RATIO, ABOVE_MARGIN = 1.5, 1.25
+#: Share of windows that may be high in a healthy run: pauses, restarts that no event reports. Excursions recur when the
+#: windows beyond that share, without the longest excursion, are as many as this (7.5 min); they are over after so many
+#: times their longest distance without one, or as a train of spikes is.
+ABOVE_SHARE, ABOVE_WINDOWS, ABOVE_OVER_DISTANCES = 0.025, 45, 3
+#: Excursions are part of a change that lasts when they are raised, if it began before this part of the time since the
+#: first of them.
+ABOVE_STATED = 0.8
 
 # Layers.
 

@@ -260,13 +260,17 @@ def _rate_not_reached(evidence: RunEvidence) -> str | None:
     return not_as_asked(evidence.rate) if evidence.rate and evidence.rate.ratio >= SHORTFALL_RATIO else None
 
 
+def _isolated(evidence: RunEvidence) -> str | None:
+    return evidence.isolated or None
+
+
 def _left_out(evidence: RunEvidence) -> str | None:
     return evidence.left_out or None
 
 
 def _accomplished(evidence: RunEvidence) -> str:
     if evidence.operations is None:
-        return "No degradation was found."
+        return "No lasting or recurring degradation was found." if evidence.isolated else "No degradation was found."
     assert evidence.coverage is not None, "a run without load does not pass"
     proof = ""
     if not _has_no_drive_of_its_own(evidence) and evidence.written_bytes and evidence.device_written_bytes is not None:
@@ -317,5 +321,6 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.PASS, _mostly_others),
     (VerdictName.PASS, _device_not_counted),
     (VerdictName.PASS, _rate_not_reached),
+    (VerdictName.PASS, _isolated),
     (VerdictName.PASS, _left_out),
 )

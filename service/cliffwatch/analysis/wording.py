@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cliffwatch.analysis.causes import Cause, Diagnosis
-from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Recurrence, Role, Series, Undone
+from cliffwatch.analysis.finding import OF_RETURN, Finding, FindingKind, LimitedBy, Recurrence, Role, Series, Undone
 from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio, six_digits
 from cliffwatch.model.series_name import series_words
@@ -69,7 +69,7 @@ def sentence_of(
 def _at_worst(finding: Finding, series: Series) -> str:
     """Clause on a change's worst level, if that is far above its first level; else an empty string."""
     size = finding.size
-    if size is None or finding.kind is FindingKind.SPIKES or size.worst < WORST_REPORTED_FROM * size.level:
+    if size is None or finding.kind in OF_RETURN or size.worst < WORST_REPORTED_FROM * size.level:
         return ""
     return f" at first and {_quantity(size.worst, series)} at worst ({format_ratio(size.worst_ratio)})"
 
@@ -90,6 +90,9 @@ def _statement(finding: Finding, series: Series, device_names: Mapping[str, str]
         case FindingKind.SPIKES:
             again = "" if finding.recurrence is None else f": {_recurrence_words(finding.recurrence)}"
             return f"the {subject} spikes again and again, up to {after} where {before} is healthy{again}"
+        case FindingKind.RECURRING:
+            again = "" if finding.recurrence is None else f": {_recurrence_words(finding.recurrence)}"
+            return f"the {subject} rises again and again, to {after} where {before} is healthy{again}"
         case FindingKind.RECOVERY:
             return f"the {subject} came back to {after}; {before} is healthy"
 
@@ -117,7 +120,8 @@ def _undone(finding: Finding, undone: Undone) -> str:
 
 
 def details_of(finding: Finding) -> dict[str, Any]:
-    """JSON fields of a stall, a shortfall or rare spikes, besides level and size; unknown values are absent."""
+    """JSON fields of a stall, a shortfall, rare spikes or recurring excursions, besides level and size; unknown values
+    are absent."""
     details: dict[str, Any] = {}
     if finding.undone is not None:
         details["undone"] = _undone_detail(finding.undone)

@@ -106,7 +106,7 @@ def analyze(
     ] = Format.TEXT,
     output: OutputOption = None,
 ) -> None:
-    """Find cliffs, stalls, steps, drift and recurring spikes, without the service.
+    """Find cliffs, stalls, steps, drift, spikes and excursions that recur, without the service.
 
     A CSV begins with a line that names its columns: elapsed_seconds and any of p50, p90, p95, p99, p999, p9999, mean,
     max and device_write_latency (seconds), queue_depth, write_amplification, operations_per_second. An empty field was
@@ -173,6 +173,7 @@ def _extent(table: Table) -> str:
 
 def _judged(table: Table, events: Path | None, mode: Mode) -> Analysis:
     from cliffwatch.analysis.csv_table import read_notices
+    from cliffwatch.analysis.isolated import isolated_rises, isolated_sentence
     from cliffwatch.analysis.online.replay import replay
     from cliffwatch.analysis.run_analysis import analysis
     from cliffwatch.analysis.run_evidence import FindingSummary
@@ -195,7 +196,9 @@ def _judged(table: Table, events: Path | None, mode: Mode) -> Analysis:
         if degrades(finding, known)
     )
     idle = not_asked_for((finding, row["sentence"]) for finding, row in zip(findings, rows, strict=True))
-    verdict = judge(evidence_of_table(table, summaries, idle))
+    isolated = isolated_rises(table.series, table.samples, notices, findings, table.window_seconds)
+    zero = table.samples[0].start
+    verdict = judge(evidence_of_table(table, summaries, idle, isolated_sentence(isolated, known, zero)))
     return Analysis(verdict.name.value, verdict.reasons, rows, not_judged(table))
 
 

@@ -10,7 +10,7 @@ from cliffwatch.analysis.forecast import Forecast
 from cliffwatch.analysis.online.run_detector import RunDetector
 
 #: Kinds of latency findings that last for a while; a recovery is a moment.
-LASTING_KINDS = (FindingKind.CLIFF, FindingKind.STEP, FindingKind.DRIFT, FindingKind.SPIKES)
+LASTING_KINDS = (FindingKind.CLIFF, FindingKind.STEP, FindingKind.DRIFT, FindingKind.SPIKES, FindingKind.RECURRING)
 #: Value of the label `device` for a series over several drives together.
 ALL_DRIVES = "all"
 

@@ -9,7 +9,7 @@ from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.base.units import parse_duration, parse_size
 
 #: What a limit on findings may exclude; `degradation` is any of them.
-EXCLUDABLE = ("cliff", "stall", "shortfall", "step", "drift", "spikes", "degradation")
+EXCLUDABLE = ("cliff", "stall", "shortfall", "step", "drift", "spikes", "recurring", "degradation")
 
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999, "max": 1.0}

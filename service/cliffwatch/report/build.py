@@ -17,6 +17,7 @@ from cliffwatch.report.findings import (
     ReportedFinding,
     client_limit,
     findings_of,
+    isolated_in,
     summaries,
     unconfirmed,
     window_seconds_of,
@@ -63,6 +64,7 @@ def verdict_on(
         findings=summaries(found),
         limits=outcomes(run, limits),
         client_limited=client_limit(run, found),
+        isolated="" if unanalysed else isolated_in(run, found),
         not_steady=not_steady(run, steadiness_of(run)),
         unanalysed=unanalysed,
     )

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from cliffwatch.analysis.causes.measures import UNKNOWN_CHANGE, Change, Measures, NearbyEvent
-from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.analysis.finding import OF_RETURN, Finding
 from cliffwatch.analysis.layers import LayerTimes
 from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.base.histogram import Histogram
@@ -229,7 +229,7 @@ def _checkpoints(run: Collected, finding: Finding, spans: Spans) -> Change:
         return UNKNOWN_CHANGE
     written = Checkpoints(run.events)
     before, after = list(spans.before), list(spans.after)
-    if finding.kind is FindingKind.SPIKES:
+    if finding.kind in OF_RETURN:
         operation, _, quantile = finding.series.rpartition(".")
         between = sqrt(max(finding.baseline, 1e-9) * max(finding.level, 1e-9))
         before = [window for window in run.windows if window.phase != Phase.WARM_UP]

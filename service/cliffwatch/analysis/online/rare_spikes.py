@@ -1,20 +1,21 @@
-"""Rare-spike detector: three or more spikes far above all other windows of a run, at regular intervals or not.
+"""Rare-spike detector: spikes far above all other windows of a run that come too evenly, or too often, for chance.
 
 A drive's own housekeeping, a checkpoint or a flush shows as one slow window every ten minutes or every few hours, and
 in a high quantile alone. Such spikes cannot be judged by how often spikes come by chance, since those of the first
 hours would count as the run's own past. Instead, a gap distinguishes them: between the lowest of them and the highest
-of all other rises.
+of all other rises; and `chance.py` distinguishes what recurs from single slow windows of a shared machine.
 """
 
 import math
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
+from cliffwatch.analysis.chance import is_recurrent
 from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Notice, Recurrence, Role, Sample, Series, Size
+from cliffwatch.analysis.online.levels import RollingLevel
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.span_lengths import HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
@@ -54,25 +55,6 @@ class _Spike:
     height: float
 
 
-@dataclass(slots=True)
-class _Level:
-    """Level of a series: the median of its last windows, as many as `most`, kept sorted."""
-
-    most: int = _LEVEL_WINDOWS
-    values: deque[float] = field(default_factory=deque)
-    ordered: list[float] = field(default_factory=list)
-
-    def add(self, value: float) -> None:
-        if len(self.values) == self.most:
-            del self.ordered[bisect_left(self.ordered, self.values.popleft())]
-        self.values.append(value)
-        insort(self.ordered, value)
-
-    def quantile(self, share: float) -> float | None:
-        count = len(self.ordered)
-        return self.ordered[min(count - 1, int(share * count))] if count >= _LEVEL_LEAST else None
-
-
 class RareSpikes:
     """Rare-spike detector. `series`, `window_seconds`: of the samples. `notices`: known before the first sample."""
 
@@ -81,7 +63,7 @@ class RareSpikes:
             _Watched(one, window_seconds) for one in series if one.role is Role.LATENCY and one.quantile in _QUANTILES
         ]
         self._rate_name = next((one.name for one in series if one.role is Role.RATE), None)
-        self._rate = _Level(_LOAD_WINDOWS)
+        self._rate = RollingLevel(_LOAD_WINDOWS, _LEVEL_LEAST)
         self._mask = Mask(notices)
         self._was_idle = False
 
@@ -140,7 +122,7 @@ class _Watched:
         self.active: Finding | None = None
         self.is_reported = False
         self._window_seconds = window_seconds
-        self._level = _Level()
+        self._level = RollingLevel(_LEVEL_WINDOWS, _LEVEL_LEAST)
         self._windows = 0
         self._begin: float | None = None
         self._bins = [0] * _BINS
@@ -191,6 +173,8 @@ class _Watched:
         apart = [one for one in self._spikes if int(one.height / _BIN) >= least]
         windows = sum((one.end - one.start) / self._window_seconds for one in apart) / len(apart) * times
         if windows > RARE_SHARE * self._windows:
+            return None
+        if self.active is None and not is_recurrent([one.start for one in apart], self._window_seconds):
             return None
         is_new = self.active is None
         onset = min(start for place, start in self._first.items() if place >= least)

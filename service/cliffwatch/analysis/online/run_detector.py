@@ -1,4 +1,5 @@
-"""Online detection of a run, all detectors together: slower operations, rare spikes, stalls and shortfalls.
+"""Online detection of a run, all detectors together: slower operations, rare spikes, time above healthy, stalls and
+shortfalls.
 
 Each problem is one finding. Clients that wait for slower operations complete fewer, so that a latency accounts for a
 shortfall; and spikes of one operation are one finding, whichever of its quantiles shows them first.
@@ -9,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Sample, Series
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.online.rare_spikes import RareSpikes
+from cliffwatch.analysis.online.time_above import TimeAbove
 from cliffwatch.analysis.online.work_judge import WorkJudge
+from cliffwatch.analysis.returning import is_one_change
 from cliffwatch.analysis.work import accounts_for
 
 _Key = tuple[FindingKind, str, float]
 #: Kinds of findings that account for spikes: others of that operation, and a sudden change, after which it is noisy.
-_WITH_SPIKES = SUDDEN | {FindingKind.SPIKES}
+_WITH_SPIKES = SUDDEN | {FindingKind.SPIKES, FindingKind.RECURRING}
 
 
 class RunDetector:
@@ -26,25 +29,27 @@ class RunDetector:
         self._window_seconds = window_seconds
         self._changes = OnlineDetector(series, window_seconds, notices)
         self._rare = RareSpikes(series, window_seconds, notices)
+        self._above = TimeAbove(series, window_seconds, notices)
         self._work = WorkJudge(series, window_seconds, notices)
+        self._judges = (self._changes, self._rare, self._above, self._work)
         #: Findings left out because another finding accounts for them; and the active ones of all others.
         self._left_out: set[_Key] = set()
         self._present: dict[_Key, Finding] = {}
 
     def notice(self, notice: Notice) -> None:
         """Add a restart or similar event; call this before feeding the sample that contains it."""
-        for judge in (self._changes, self._rare, self._work):
+        for judge in self._judges:
             judge.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
         """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
-        found = [*self._changes.feed(sample), *self._rare.feed(sample), *self._work.feed(sample)]
+        found = [finding for judge in self._judges for finding in judge.feed(sample)]
         return list(self._news(found))
 
     @property
     def active(self) -> list[Finding]:
         """Active findings, each with its current size."""
-        found = [*self._changes.active, *self._rare.active, *self._work.active]
+        found = [finding for judge in self._judges for finding in judge.active]
         return [finding for finding in found if _key_of(finding) not in self._left_out]
 
     @property
@@ -79,6 +84,8 @@ class RunDetector:
         others = self._present.values()
         if finding.undone is not None:
             return any(accounts_for(each, finding, self._window_seconds) for each in others if each.undone is None)
+        if finding.kind is FindingKind.RECURRING:
+            return any(is_one_change(each, finding) for each in others)
         operation = self._series[finding.series].operation
         return finding.kind is FindingKind.SPIKES and any(
             each.kind in _WITH_SPIKES and self._series[each.series].operation == operation

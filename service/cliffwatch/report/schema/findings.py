@@ -64,7 +64,7 @@ class Undone(TypedDict):
 
 @document
 class Recurrence(TypedDict):
-    """Of spikes that stand out: how they come again."""
+    """Of spikes that stand out, and of recurring excursions: how they come again."""
 
     times: Annotated[int, Field(ge=3)]
     length_seconds: NonNegative
@@ -209,7 +209,7 @@ class JudgedOnBothSides(TypedDict):
     )
 )
 class FindingDocument(TypedDict):
-    kind: Literal["cliff", "stall", "shortfall", "step", "drift", "spikes", "recovery"]
+    kind: Literal["cliff", "stall", "shortfall", "step", "drift", "spikes", "recurring", "recovery"]
     sentence: Text
     """What happened, when, on which drive and why."""
     degrades: bool
