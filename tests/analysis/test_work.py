@@ -167,7 +167,7 @@ def test_clients_that_wait_for_a_slower_target_complete_less_and_that_is_one_fin
         ("a pause of seconds", lambda i: ",0" if 900 <= i < 908 else healthy(i)),
         ("a dip of minutes", lambda i: healthy(i, 900.0) if 900 <= i < 1300 else healthy(i)),
         ("a rate that sways", lambda i: healthy(i, 2900.0 if i // 300 % 2 else 1700.0)),
-        ("a counter that is reset", lambda i: "0.0023,0" if 900 <= i < 1000 else healthy(i)),
+        ("a counter that is reset", lambda i: "0.0023,0" if i in (900, 950) else healthy(i)),
         ("a rate that rises", lambda i: healthy(i, 1000.0 + i)),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
@@ -185,3 +185,36 @@ def test_a_gap_is_no_stall_and_a_restart_explains_one() -> None:
     rows = [healthy(i) if not 600 <= i < 650 else ",0" for i in range(1200)]
     assert [each.kind for each in found_in(table_of(rows), "offline")[0]] == ["stall"]
     assert found_in(table_of(rows), "offline", (Notice(600.0, "leader_changed"),))[0] == []
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_a_first_hour_without_an_operation_is_a_stall(mode: str) -> None:
+    rows = [",0" if index < 120 else healthy(index) for index in range(240)]
+    (stall,), verdict = found_in(table_of(rows, window=30.0), mode)
+    assert (stall.kind, stall.onset, stall.until) == ("stall", 0.0, 3600.0)
+    assert verdict.name is VerdictName.DEGRADED
+    assert verdict.reasons[0].startswith("Nothing was completed for 1h, before 2,")
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+@pytest.mark.parametrize("first", [1, 5, 9])
+def test_a_stall_before_the_rate_is_known_is_found_once_it_is(first: int, mode: str) -> None:
+    rows = [",0" if first <= index < first + 6 else healthy(index) for index in range(60)]
+    (stall,), verdict = found_in(table_of(rows, window=10.0), mode)
+    assert (stall.onset, stall.until) == (first * 10.0, (first + 6) * 10.0)
+    assert verdict.name is VerdictName.DEGRADED
+
+
+def test_a_load_that_stands_still_after_a_few_windows_is_found_before_its_end() -> None:
+    rows = [healthy(index) if index < 5 else ",0" for index in range(60)]
+    (stall,), _ = found_in(table_of(rows, window=10.0), "online")
+    assert (stall.onset, stall.detected, stall.until) == (50.0, 150.0, None)
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_quantiles_that_freeze_beside_a_rate_of_0_are_a_stall(mode: str) -> None:
+    """As exporters show them whose summaries keep their last values."""
+    rows = ["0.002131,0" if 240 <= index < 300 else healthy(index) for index in range(480)]
+    (stall,), verdict = found_in(table_of(rows, window=30.0), mode)
+    assert (stall.kind, stall.onset, stall.until) == ("stall", 7200.0, 9000.0)
+    assert verdict.name is VerdictName.DEGRADED

@@ -25,6 +25,8 @@ class ObservedDemo:
         self.port = free_port()
         self.latency_seconds = latency_seconds
         self.operations = 0
+        #: Nothing is completed meanwhile, and the quantiles stay at their last values.
+        self.is_standing_still = False
         self._period = 1 / rate
         registry = CollectorRegistry()
         self._latency = Histogram(
@@ -61,6 +63,8 @@ class ObservedDemo:
         due = time.monotonic()
         while not self._stopping.wait(max(0.0, due - time.monotonic())):
             due += self._period
+            if self.is_standing_still:
+                continue
             self._latency.observe(self.latency_seconds)
             self._bytes.inc(4096)
             self.operations += 1

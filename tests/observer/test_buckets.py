@@ -1,10 +1,12 @@
 """Histograms of latencies from buckets of Prometheus."""
 
+import numpy as np
 import pytest
 
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.observer.buckets import histogram_of
-from cliffwatch.observer.increases import Labels
+from cliffwatch.observer.buckets import histogram_of, one_spelling
+from cliffwatch.observer.increases import CounterIncreases, Labels
+from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
 
 def buckets(cumulative: dict[str, float], **labels: str) -> dict[Labels, float]:
@@ -44,6 +46,18 @@ def test_bounds_are_numbers_however_they_are_written() -> None:
     histogram, _ = histogram_of(buckets({"5e-05": 1, "0.0001": 3, "1.0": 3, "+Inf": 3}), 1.0)
     assert histogram.count == 3
     assert quantile(histogram, 0.999) <= 1e-4
+
+
+def test_a_bound_that_an_upgrade_writes_otherwise_is_the_same_counter() -> None:
+    def answer(bound: str, times: list[int], values: list[float]) -> PrometheusAnswer:
+        return PrometheusAnswer({"le": bound, "job": "a"}, np.array(times), np.array(values), "latency_bucket")
+
+    before, after = answer("1", [0, 5000], [1e6, 1e6 + 10]), answer("1.0", [10000, 15000], [1e6 + 20, 1e6 + 30])
+    other = answer("+Inf", [0, 5000, 10000, 15000], [2e6, 2e6, 2e6, 2e6])
+    answers = one_spelling([before, other, after])
+    assert len(answers) == 2
+    increases = CounterIncreases().in_window(answers, 5.0, 15.0, {("a", ""): 0})
+    assert sorted(increases.by_labels.values()) == [0.0, 20.0]
 
 
 @pytest.mark.parametrize("labels", [{"instance": "a"}, {"le": "much"}])

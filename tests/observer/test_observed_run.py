@@ -150,6 +150,36 @@ def test_quantiles_that_were_no_histograms_are_of_each_window_and_of_nothing_lon
     assert any("quantiles of publish are read ready-made" in each for each in report["facts"]["warnings"])
 
 
+def test_a_system_that_stands_still_is_a_stall_although_its_quantiles_stay(
+    tmp_path: Path, prometheus: PrometheusServer
+) -> None:
+    load = {
+        "latency": {"publish": {"quantiles": {"p99": 'demo_totaltimems{quantile="0.99"}'}, "unit": "milliseconds"}},
+        "operations": 'demo_request_latency_seconds_count{request="produce"}',
+    }
+    with scraped(prometheus) as system:
+        directory = queue_run(
+            tmp_path / "still",
+            target=ObservedTarget(name="demo"),
+            load=load,
+            limits=["no stall"],
+            **WORKLOAD | {"phases": {"soak": "60s"}},
+        )
+        worker = start_worker(directory)
+        wait_until(lambda: len(windows_of(directory)) >= 13, "windows of the healthy span")
+        system.is_standing_still = True
+        wait_until(lambda: sum(window.operations == 0 for window in windows_of(directory)) >= 8, "windows without work")
+        system.is_standing_still = False
+        assert worker.wait(120) == 0
+    still = [window for window in windows_of(directory) if window.operations == 0]
+    assert len(still) >= 8
+    assert all(not window.latency for window in still), "a quantile beside a count that did not move is none"
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert report["verdict"]["name"] == "degraded"
+    assert [finding["kind"] for finding in report["findings"]] == ["stall"]
+    assert [limit["held"] for limit in report["limits"]] == [False]
+
+
 @pytest.mark.parametrize("killed", ["engine", "worker"])
 def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
     tmp_path: Path, prometheus: PrometheusServer, killed: str

@@ -128,21 +128,21 @@ def test_less_work_of_slower_operations_is_not_raised_besides(journal: Journal) 
     assert {event.name for event in journal.events_named(EventType.FINDING)} == {"cliff"}
 
 
-def test_rare_spikes_are_raised_from_the_third_on_and_once(journal: Journal) -> None:
+def test_rare_spikes_are_raised_from_the_fourth_on_and_once(journal: Journal) -> None:
     detection = journal.detection()
     for index in range(3 * HOUR):
         detection.take(journal.commit(20.0 if index % 60 == 40 else 1.0, device_times=1.0))
     (raised,) = journal.events_named(EventType.FINDING)
     assert (raised.name, raised.detail["series"]) == ("spikes", "publish.p99")
     assert raised.detail["recurrence"] == {
-        "times": 3,
+        "times": 4,
         "length_seconds": 10.0,
         "spacing_seconds": 600.0,
         "least_seconds": 600.0,
         "most_seconds": 600.0,
         "is_from_start": True,
     }
-    assert raised.detail["summary"].endswith("3 times, 10 s each, 10m apart, from the start.")
+    assert raised.detail["summary"].endswith("4 times, 10 s each, 10m apart, from the start.")
     assert detection.figures is not None
     assert detection.figures.active == {("publish.p99", FindingKind.SPIKES)}
     taken_over = journal.detection()

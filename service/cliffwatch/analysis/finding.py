@@ -137,12 +137,14 @@ class Undone:
     `seconds` is its length, in total where several stalls are counted together; `times` is their number.
     `oldest_seconds` is the highest age of an outstanding operation, `limited_by` what limited the work; each is None
     where it is not known.
+    `is_before_load`: it is of the time before the first operation completed.
     """
 
     seconds: float
     times: int = 1
     oldest_seconds: float | None = None
     limited_by: LimitedBy | None = None
+    is_before_load: bool = False
 
 
 @dataclass(frozen=True, slots=True)

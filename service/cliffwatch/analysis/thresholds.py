@@ -121,8 +121,9 @@ BURST_SHARE = 0.2
 STALL_SECONDS = 10.0
 #: Least operations that would have completed in a stall, at the rate before: with fewer, possibly none was due.
 STALL_OPERATIONS = 20.0
-#: Windows with operations from which the rate is known.
-RATE_WINDOWS = 10
+#: Windows with operations from which the rate is known. Silence from before is a stall, too, if it was this many times
+#: as long as all others until then.
+RATE_WINDOWS, EARLY_STALL_LONGER = 10, 3
 #: After this many stalls, further ones are counted with the last of them.
 STALLS_APART = 3
 #: The rate has a shortfall below this part of its healthy level, if that lasts for this many windows and this many

@@ -116,7 +116,10 @@ def _undone(finding: Finding, undone: Undone) -> str:
     verb = "was" if finding.until is not None else "has been"
     oldest = f"; the oldest operation waited {format_latency(undone.oldest_seconds)}" if undone.oldest_seconds else ""
     idle = "; nothing was outstanding, so that the client asked for nothing"
-    return f"nothing {verb} completed{times}, after {before}{idle if undone.limited_by is LimitedBy.CLIENT else oldest}"
+    when = "before" if undone.is_before_load else "after"
+    return (
+        f"nothing {verb} completed{times}, {when} {before}{idle if undone.limited_by is LimitedBy.CLIENT else oldest}"
+    )
 
 
 def details_of(finding: Finding) -> dict[str, Any]:

@@ -6,7 +6,9 @@ that a percentile is as exact as its bucket is narrow. What lies above the highe
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.observer.increases import Labels
 from cliffwatch.telemetry.native_histograms import BOUND_LABEL
+from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
 #: Values that stand for all latencies of one bucket.
 _VALUES_PER_BUCKET = 32
@@ -40,6 +43,25 @@ def histogram_of(increases: Mapping[Labels, float], unit_seconds: float) -> tupl
         if latencies > 0:
             histogram.record_many(*_spread(low * unit_seconds, high * unit_seconds, latencies))
     return histogram, beyond
+
+
+def one_spelling(answers: Sequence[PrometheusAnswer]) -> list[PrometheusAnswer]:
+    """Buckets with their bounds spelled alike: an upgrade may write "1.0" for what was "1" before
+    (https://prometheus.io/docs/prometheus/latest/migration/#le-and-quantile-label-values), and one counter goes on."""
+    found: dict[Labels, list[PrometheusAnswer]] = {}
+    for answer in answers:
+        labels = dict(answer.labels)
+        with suppress(KeyError, ValueError):
+            labels[BOUND_LABEL] = repr(float(labels[BOUND_LABEL]))
+        found.setdefault(frozenset(labels.items()), []).append(answer)
+    return [_joined(dict(labels), same) for labels, same in found.items()]
+
+
+def _joined(labels: dict[str, str], same: list[PrometheusAnswer]) -> PrometheusAnswer:
+    times = np.concatenate([answer.times for answer in same])
+    values = np.concatenate([answer.values for answer in same])
+    times, first = np.unique(times, return_index=True)
+    return replace(same[0], labels=labels, times=times, values=values[first])
 
 
 def _by_series(increases: Mapping[Labels, float]) -> dict[Labels, dict[float, float]]:

@@ -12,7 +12,7 @@ from cliffwatch.base.units import format_duration, four_digits
 from cliffwatch.engines.observe import BUCKET, ObserveLoad
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.window import OBSERVED_AGE, OBSERVED_SERIES, OBSERVED_SPAN, EngineWindow
-from cliffwatch.observer.buckets import histogram_of
+from cliffwatch.observer.buckets import histogram_of, one_spelling
 from cliffwatch.observer.increases import OLDEST_WINDOWS, CounterIncreases, Increases, scraped_since
 from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.connection import PrometheusConnection
@@ -130,7 +130,9 @@ class ObservedSystem:
             OBSERVED_SPAN: four_digits(max(each.span_seconds for each in measured)),
         }
         present = {name: histogram for name, histogram in latency.items() if histogram.count}
-        quantiles = self._quantiles_of(answers, start_seconds, end_seconds)
+        # Beside a count that did not move, a quantile is the last one of before, or none.
+        has_operations = counters["operations"] > 0
+        quantiles = self._quantiles_of(answers, start_seconds, end_seconds) if has_operations else {}
         return EngineWindow(start_seconds, end_seconds, counters, gauges, present, quantiles)
 
     def _quantiles_of(
@@ -179,7 +181,7 @@ def of_source(name: str, answers: Sequence[PrometheusAnswer]) -> Sequence[Promet
     if not _is_histogram(name):
         return answers
     native = [answer for answer in answers if BOUND_LABEL in answer.labels and not answer.name.endswith(BUCKET)]
-    return native or [answer for answer in answers if answer.name.endswith(BUCKET)] or answers
+    return native or one_spelling([answer for answer in answers if answer.name.endswith(BUCKET)] or answers)
 
 
 def _is_histogram(name: str) -> bool:

@@ -16,6 +16,7 @@ from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Notice,
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.span_lengths import FAST, HOUR
 from cliffwatch.analysis.thresholds import (
+    EARLY_STALL_LONGER,
     LONE_CONFIDENCE,
     RATE_WINDOWS,
     SHORTFALL_OVER,
@@ -33,13 +34,17 @@ from cliffwatch.model.phase import Phase
 
 @dataclass(slots=True)
 class _Silence:
-    """Consecutive windows in which no operation completed. `oldest` is 0 where no operation was outstanding."""
+    """Consecutive windows in which no operation completed. `oldest` is 0 where no operation was outstanding. In
+    `doubtful` windows there was a latency beside the rate of 0: a frozen one, or a counter was reset.
+    `is_before_load`: no operation had completed before."""
 
     start: float
     end: float
     windows: int = 0
+    doubtful: int = 0
     oldest: float | None = None
     finding: Finding | None = None
+    is_before_load: bool = False
 
     @property
     def seconds(self) -> float:
@@ -57,12 +62,15 @@ class WorkJudge:
         #: Latency of most operations (the lowest quantile), which limits a client that waits for each operation.
         self._usual = min(latencies, key=lambda one: one.quantile or 1.0).name if latencies else None
         self._mask = Mask(notices)
+        self._window_seconds = window_seconds
         self._tolerance = window_seconds * GAP_TOLERANCE
         self._end = -math.inf
         self._silence: _Silence | None = None
         self._rates: deque[float] = deque(maxlen=HOUR)
         self._repeated: Finding | None = None
         self._stalls = 0
+        #: Silences from before the rate was known.
+        self._early: list[_Silence] = []
         self._shortfall = _Shortfall(max(SHORTFALL_WINDOWS, math.ceil(SHORTFALL_SECONDS / window_seconds)))
 
     def notice(self, notice: Notice) -> None:
@@ -72,7 +80,7 @@ class WorkJudge:
     def feed(self, sample: Sample) -> list[Finding]:
         """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
         is_judged = self._mask.is_judged(sample)
-        rate = self._rate_in(sample)
+        rate = None if self._rate is None else sample.values.get(self._rate)
         is_next = sample.start - self._end <= self._tolerance
         self._end = sample.end
         found: list[Finding] = []
@@ -84,6 +92,8 @@ class WorkJudge:
         if rate == 0:
             return [*found, *self._silent(sample)]
         self._rates.append(rate)
+        if len(self._rates) >= RATE_WINDOWS:
+            found += self._judged_late(sample)
         if not sample.is_paced:
             return found
         usual = sample.values.get(self._usual) if self._usual is not None else None
@@ -95,13 +105,6 @@ class WorkJudge:
         stall = None if self._silence is None or self._silence.finding is None else self._said(self._silence)
         return [each for each in (stall, self._shortfall.active) if each is not None]
 
-    def _rate_in(self, sample: Sample) -> float | None:
-        """Rate in a sample; None where it was not measured, as where a counter that was reset gives 0."""
-        rate = None if self._rate is None else sample.values.get(self._rate)
-        has_latency = any(sample.values.get(name, 0.0) > 0 for name in self._latencies)
-        # In a stall, the values of latencies are the age of the oldest operation.
-        return None if rate == 0 and has_latency and not sample.oldest_seconds else rate
-
     @property
     def stalled_seconds(self) -> float:
         """Length of the present stall so far; 0 where there is none."""
@@ -109,16 +112,31 @@ class WorkJudge:
 
     def _silent(self, sample: Sample) -> list[Finding]:
         """Add a window in which no operation completed; returns the finding of a stall that is new with it."""
-        silence = self._silence or _Silence(sample.start, sample.end)
+        silence = self._silence or _Silence(sample.start, sample.end, is_before_load=not self._rates)
         self._silence = silence
         silence.end, silence.windows = sample.end, silence.windows + 1
+        # In a stall, the values of latencies are the age of the oldest operation.
+        has_latency = not sample.oldest_seconds and any(sample.values.get(name, 0.0) > 0 for name in self._latencies)
+        silence.doubtful += has_latency
         if sample.oldest_seconds is not None:
             silence.oldest = max(silence.oldest or 0.0, sample.oldest_seconds)
-        if silence.finding is not None or silence.seconds < STALL_SECONDS - self._tolerance:
+        if silence.finding is not None or not self._is_stall(silence):
             return []
-        usual = sum(self._rates) / len(self._rates) if len(self._rates) >= RATE_WINDOWS else 0.0
-        if usual * silence.seconds < STALL_OPERATIONS:
-            return []
+        return [self._begun(silence, sample)]
+
+    def _is_stall(self, silence: _Silence) -> bool:
+        """Whether operations would have completed in a silence, by the rate so far."""
+        if silence.seconds < STALL_SECONDS - self._tolerance or silence.windows == silence.doubtful == 1:
+            # A single window may be of a counter that was reset.
+            return False
+        known = sum(self._rates)
+        is_known = len(self._rates) >= RATE_WINDOWS or (
+            silence.windows >= RATE_WINDOWS and known * self._window_seconds >= STALL_OPERATIONS
+        )
+        return is_known and known / len(self._rates) * silence.seconds >= STALL_OPERATIONS
+
+    def _begun(self, silence: _Silence, sample: Sample, *, is_before_load: bool = False) -> Finding:
+        """Finding of a stall that is raised with this sample."""
         self._stalls += 1
         assert self._rate is not None, "only windows with a rate are looked at"
         if self._repeated is None or self._stalls <= STALLS_APART:
@@ -131,10 +149,25 @@ class WorkJudge:
                 ratio=0.0,
                 confidence=STALL_CONFIDENCE,
                 detected=sample.end,
-                undone=Undone(0.0, 0),
+                undone=Undone(0.0, 0, is_before_load=is_before_load),
             )
         silence.finding = self._repeated
-        return [self._said(silence)]
+        return self._said(silence)
+
+    def _judged_late(self, sample: Sample) -> list[Finding]:
+        """Stalls from before the rate was known, once it is: silences unlike all others of that time, since operations
+        of some loads come in batches."""
+        early, self._early = self._early, []
+        found = []
+        for silence in early:
+            others = max((each.windows for each in early if each is not silence), default=0)
+            if silence.windows > EARLY_STALL_LONGER * others and self._is_stall(silence):
+                said = self._begun(silence, sample, is_before_load=silence.is_before_load)
+                self._repeated = replace(said, until=silence.end)
+                found.append(self._repeated)
+            elif not silence.windows == silence.doubtful == 1:
+                self._rates.extend([0.0] * silence.windows)
+        return found
 
     def _said(self, silence: _Silence) -> Finding:
         """Finding of the stall as it is now, with the earlier stalls that it is counted with."""
@@ -145,19 +178,25 @@ class WorkJudge:
         if oldest is not None:
             limited_by = LimitedBy.TARGET if oldest >= silence.seconds / 2 else limited_by or LimitedBy.CLIENT
         known = [each for each in (before.oldest_seconds, oldest) if each]
-        undone = Undone(before.seconds + silence.seconds, before.times + 1, max(known, default=None), limited_by)
+        seconds, times = before.seconds + silence.seconds, before.times + 1
+        undone = Undone(seconds, times, max(known, default=None), limited_by, before.is_before_load)
         return replace(silence.finding, undone=undone, until=None)
 
     def _over(self, silence: _Silence, following: Sample | None) -> list[Finding]:
         """End a stall: operations complete again, in the sample `following`, or it is not known whether they do."""
         self._silence = None
-        if silence.finding is None:
-            # No stall was raised: where operations are this rare, windows without any are part of the normal rate.
-            self._rates.extend([0.0] * silence.windows)
-            return []
         waited = max((following.values.get(name, 0.0) for name in self._latencies), default=0.0) if following else 0.0
         if waited >= silence.seconds / 2:
             silence.oldest = max(silence.oldest or 0.0, waited)
+        if silence.finding is None and len(self._rates) < RATE_WINDOWS:
+            self._early.append(silence)
+            return []
+        if silence.finding is None:
+            if silence.windows == silence.doubtful == 1:
+                return []
+            # No stall was raised: where operations are this rare, windows without any are part of the normal rate.
+            self._rates.extend([0.0] * silence.windows)
+            return []
         self._repeated = replace(self._said(silence), until=silence.end)
         return [self._repeated]
 
