@@ -7,7 +7,7 @@ from testkit import journals
 from tests.api.harness import Api
 
 from cliffwatch.app.marks import MARKS_LIMIT
-from cliffwatch.journal import JournalReader
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 
 MARK = {"text": "pulled a drive", "start": "2026-11-26T12:00:00Z", "end": "2026-11-26T13:05:00+01:00"}
 
@@ -50,6 +50,17 @@ def test_a_wrong_mark_names_its_field_and_marks_nothing(api: Api, change: dict[s
     assert answer.status_code == 422
     assert any(field in fault["field"] or field in fault["message"] for fault in answer.json()["errors"])
     assert marks(directory) == []
+
+
+def test_a_mark_after_the_load_needs_a_reason_and_shows_it(api: Api) -> None:
+    directory = live(api)
+    EventLog(directory).append(Event(1.0, EventType.ENGINE, "load_ended", {"how": "completed"}))
+    answer = api.post("/runs/one/marks", MARK)
+    assert answer.status_code == 422
+    assert [fault["field"] for fault in answer.json()["errors"]] == ["reason"]
+    assert marks(directory) == []
+    assert api.post("/runs/one/marks", MARK | {"reason": "ticket 7"}).status_code == 201
+    assert [found["reason"] for found in marks(directory)] == ["ticket 7"]
 
 
 def test_a_run_without_a_load_and_one_with_too_many_marks_take_none(api: Api) -> None:

@@ -37,13 +37,14 @@ def test_what_was_just_done_is_marked_on_the_runs_page(page: Page, service: Serv
     page.get_by_role("button", name="Leave it").click()
     expect(page.locator("#mark-dialog")).to_be_hidden()
     page.get_by_role("button", name="Mark…").click()
+    unmarked = marked_ratio(page)
     page.get_by_label("What was done").fill("pulled a drive")
     page.get_by_role("button", name="Mark it").click()
     expect(page).to_have_url(re.compile(rf"/runs/{run}$"))
     expect(page.locator("#events")).to_contain_text("pulled a drive")
     expect(page.locator("#disturbed")).to_be_visible()
-    # The load is some seconds old, and all of it was marked.
-    assert marked_ratio(page) > 0.01
+    # All of the load was marked, and how much of the chart that is depends on how old it was.
+    assert marked_ratio(page) > unmarked
     page.locator("#latency-chart .u-over").hover(position={"x": 2, "y": 40})
     expect(page.locator("#readout")).to_contain_text("marked: pulled a drive")
     (mark,) = marks_of(service, run)

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from cliffwatch.analysis.asked_rate import AskedRate
 from cliffwatch.analysis.coverage import Coverage
+from cliffwatch.analysis.marks import LeftOut
 from cliffwatch.analysis.reached_drive import Share
 
 
@@ -48,6 +49,7 @@ class RunEvidence:
     the client itself was the limit, `not_steady` why the drive is not known to have been in its steady state,
     `unanalysed` the error that ended the analysis that would have found a degradation, `unmeasured` why there is
     nothing to judge, `left_out` what was read but does not count as measured; each is empty where it does not apply.
+    `marked` is what marks leave of the judged time, None without a mark in it.
     `operations` is None where only windows are known, and not the operations in them.
     """
 
@@ -86,5 +88,6 @@ class RunEvidence:
     unanalysed: str = ""
     unmeasured: str = ""
     left_out: str = ""
+    marked: LeftOut | None = None
     #: Message, as a clause, that the run's own directory was moved under the load, and how long after the load's start.
     displaced: tuple[str, float] | None = None

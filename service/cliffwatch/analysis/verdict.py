@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from cliffwatch.analysis.asked_rate import not_reached as not_as_asked
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
+from cliffwatch.analysis.marks import LeftOut, words_of
 from cliffwatch.analysis.reached_drive import Direction, mostly_others, not_counted, not_reached, not_watched
 from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
 from cliffwatch.analysis.stalls import LONGEST_SECONDS, slow_sentence, unfinished_sentence
@@ -19,6 +20,8 @@ from cliffwatch.model.target import WITHOUT_DRIVE
 
 #: Below this part of the requested time, a run cannot pass.
 COVERAGE_MINIMUM = 0.99
+#: Below this part of the judged time that marks leave, a run cannot pass.
+JUDGED_MINIMUM = 0.9
 #: Above this part of the latencies lost to damage, the percentiles of the run cannot be stated.
 LOST_LATENCY_MAXIMUM = 0.01
 #: Kinds of findings that degrade a run; the worst kind first.
@@ -34,7 +37,9 @@ def judge(evidence: RunEvidence) -> Verdict:
     met = [(name, sentence) for name, rule in RULES if (sentence := rule(evidence)) is not None]
     reasons = tuple(sentence for _, sentence in met)
     if all(name is VerdictName.PASS for name, _ in met):
-        return Verdict(VerdictName.PASS, (_accomplished(evidence), *reasons))
+        share = _partly_marked(evidence)
+        rest = tuple(sentence for sentence in reasons if sentence != share)
+        return Verdict(VerdictName.PASS, (*filter(None, [share]), _accomplished(evidence), *rest))
     return Verdict(met[0][0], reasons)
 
 
@@ -126,6 +131,28 @@ def _coverage_low(evidence: RunEvidence) -> str | None:
 def _asked(evidence: RunEvidence) -> str:
     is_all = not evidence.has_warm_up or evidence.judged in (None, evidence.coverage)
     return "the requested time" if is_all else "the time after the warm-up"
+
+
+def _mostly_marked(evidence: RunEvidence) -> str | None:
+    marked = evidence.marked
+    if marked is None or marked.judged_ratio >= JUDGED_MINIMUM:
+        return None
+    return (
+        f"Only {percent(marked.judged_ratio)} of {_asked(evidence)} can be judged, less than the "
+        f"{format_share(JUDGED_MINIMUM)} that a verdict needs: {_marks(marked)}."
+    )
+
+
+def _partly_marked(evidence: RunEvidence) -> str | None:
+    """Sentence on marks; that of a pass begins with it."""
+    marked = evidence.marked
+    if marked is None or marked.judged_ratio < JUDGED_MINIMUM:
+        return None
+    return f"{percent(marked.judged_ratio)} of {_asked(evidence)} was judged: {_marks(marked)}."
+
+
+def _marks(marked: LeftOut) -> str:
+    return "; ".join(words_of(mark) for mark in marked.marks)
 
 
 def _latencies_lost(evidence: RunEvidence) -> str | None:
@@ -305,6 +332,7 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.INVALID, _device_not_watched),
     (VerdictName.INVALID, _unmeasured),
     (VerdictName.INVALID, _coverage_low),
+    (VerdictName.INVALID, _mostly_marked),
     (VerdictName.INVALID, _latencies_lost),
     (VerdictName.INVALID, _client_limited),
     (VerdictName.INVALID, _not_steady),
@@ -321,6 +349,7 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.PASS, _mostly_others),
     (VerdictName.PASS, _device_not_counted),
     (VerdictName.PASS, _rate_not_reached),
+    (VerdictName.PASS, _partly_marked),
     (VerdictName.PASS, _isolated),
     (VerdictName.PASS, _left_out),
 )

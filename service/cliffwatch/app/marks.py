@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cliffwatch.analysis.marks import Mark, marks_in
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.journal import Event, EventLog, EventType, ends_load, files
 from cliffwatch.journal.events import MARKED
 from cliffwatch.journal.state import status_of
 from cliffwatch.store.models import RunRow
@@ -16,7 +16,8 @@ MARKS_LIMIT = 100
 def mark_run(row: RunRow, mark: Mark, by: str, now: float) -> None:
     """Append a mark to a run's journal.
 
-    Raises Problem: bad_request for a span before the load, wrong_state before the load began, conflict for a run with
+    Raises Problem: bad_request for a span before the load and for a mark without a reason once the load is
+    over, wrong_state before the load began, conflict for a run with
     MARKS_LIMIT marks, journal_unreadable without events.jsonl.
     """
     directory = Path(row.directory)
@@ -28,9 +29,13 @@ def mark_run(row: RunRow, mark: Mark, by: str, now: float) -> None:
         if mark.end <= status.load_start:
             fault = FieldFault("end", "it lies before the load; give a time under it, with its zone")
             raise Problem(Code.BAD_REQUEST, "the mark is not valid", [fault])
+        if any(map(ends_load, events)) and not mark.reason:
+            fault = FieldFault("reason", "the load is over; say why the span is marked only now")
+            raise Problem(Code.BAD_REQUEST, "the mark is not valid", [fault])
         if len(marks_in(events)) >= MARKS_LIMIT:
             raise Problem(Code.CONFLICT, f"run {row.id} has {MARKS_LIMIT} marks, the most that a run takes")
         detail = {"start": mark.start, "end": mark.end, "message": mark.text, "by": by}
+        detail |= {"reason": mark.reason} if mark.reason else {}
         return [Event(now, EventType.NOTE, MARKED, detail)]
 
     if not (directory / files.EVENTS).exists():

@@ -220,14 +220,17 @@ def mark_run(
         typer.Option("--from", envvar="CLIFFWATCH_RUN_MARK_FROM", help="When it began, such as 2026-11-26T12:00:00Z."),
     ],
     to: Annotated[str, typer.Option("--to", help="When it was over.")],
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why it is marked only now; needed once the load is over.")
+    ] = "",
     output: OutputOption = None,
 ) -> None:
     """Mark a span in which a run was disturbed on purpose: its report draws it, and leaves it out of the judgement."""
     session = session_of(context)
     with session.client() as api:
         run = known_run(api, run)
-        with named_by_flag({"text": "TEXT", "start": "--from", "end": "--to"}):
-            body = api.post(path_of("runs", run, "marks"), {"text": text, "start": start, "end": to})
+        with named_by_flag({"text": "TEXT", "start": "--from", "end": "--to", "reason": "--reason"}):
+            body = api.post(path_of("runs", run, "marks"), {"text": text, "start": start, "end": to, "reason": reason})
     say(f"run {run} is marked; a report that is made from now on has it: `cliffwatch run report {run} --anew`")
     if session.how(output) is Output.JSON:
         print_json(body)

@@ -11,11 +11,15 @@ from cliffwatch.model.trigger import Moment
 
 
 class MarkRequest(Strict):
-    """What was done to the run, such as `pulled a drive`, and its start and end. Reports made afterwards show it."""
+    """What was done to the run, such as `pulled a drive`, and its start and end. Reports made afterwards show it.
+
+    `reason` is why it is marked only now, and needed once the load is over.
+    """
 
     text: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(check_text)]
     start: Moment
     end: Moment
+    reason: Annotated[str, Field(max_length=200), AfterValidator(check_text)] = ""
 
     @model_validator(mode="after")
     def _ends_after_its_start(self) -> Self:
@@ -24,4 +28,4 @@ class MarkRequest(Strict):
         return self
 
     def mark(self) -> Mark:
-        return Mark(self.start.timestamp(), self.end.timestamp(), self.text)
+        return Mark(self.start.timestamp(), self.end.timestamp(), self.text, reason=self.reason.strip())

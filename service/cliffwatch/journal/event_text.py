@@ -291,7 +291,10 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("journal", "window_refused"): lambda it: f"a window could not be stored: {it['message']}",
     ("journal", "windows_damaged"): _windows_damaged,
     ("note", ANNOTATED): _annotated,
-    ("note", MARKED): lambda it: f"marked from {_moment(it['start'])} to {_moment(it['end'])}: {it['message']}",
+    ("note", MARKED): lambda it: (
+        f"marked from {_moment(it['start'])} to {_moment(it['end'])}: {it['message']}"
+        + (f"; after the load, because: {it['reason']}" if it.get("reason") else "")
+    ),
     ("note", "names_limited"): lambda it: (
         f"the run has {it['limit']:,} names of {_KINDS[it['kind']]}: what has another one is not recorded"
     ),

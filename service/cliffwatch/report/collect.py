@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
-from cliffwatch.analysis.marks import left_out, mark_of, marks_in
+from cliffwatch.analysis.marks import LeftOut, left_out, mark_of, marks_in
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
 from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
 from cliffwatch.analysis.stalls import slowest_in
@@ -175,9 +175,18 @@ def evidence_of(run: Collected) -> RunEvidence:
         unfinished_seconds=_unfinished_seconds(run.windows),
         slowest=_slowest(run),
         rate=asked_rate(run.windows),
-        left_out=left_out(marks_in(run.events), run.load.start) if run.load else "",
+        marked=marked_in(run),
         displaced=_displaced(run),
     )
+
+
+def marked_in(run: Collected) -> LeftOut | None:
+    """What marks leave of the judged time of a run; None without a mark in it."""
+    if run.load is None:
+        return None
+    begin = warm_up_end(run.order, run.events, run.load)
+    found = left_out(marks_in(run.events), run.load.start, begin, run.load.asked_end)
+    return found if found.marks else None
 
 
 def _displaced(run: Collected) -> tuple[str, float] | None:

@@ -22,7 +22,7 @@ from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.charts.layers import layers_document
-from cliffwatch.report.collect import Collected, share_of
+from cliffwatch.report.collect import Collected, marked_in, share_of
 from cliffwatch.report.findings import ReportedFinding, unconfirmed
 from cliffwatch.report.findings_document import findings_document, limits_document
 from cliffwatch.report.headline import headline
@@ -153,6 +153,8 @@ def _coverage(run: Collected) -> CoverageDocument:
     }
     if run.judged is not None:
         body["judged_ratio"] = round(run.judged.ratio, 6)
+    if (marked := marked_in(run)) is not None:
+        body["unmarked_ratio"] = round(marked.judged_ratio, 6)
     return body
 
 

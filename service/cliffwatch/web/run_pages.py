@@ -210,7 +210,9 @@ def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
 @router.post("/runs/{run_id}/marks")
 def mark(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
     """Mark a span in which the run was disturbed on purpose. A browser sends times without a zone, which are UTC."""
-    texts = {"text": form.get("text", "").strip()} | {name: f"{form.get(name, '')}Z" for name in ("start", "end")}
+    texts = {name: form.get(name, "").strip() for name in ("text", "reason")} | {
+        name: f"{form.get(name, '')}Z" for name in ("start", "end")
+    }
     try:
         request = MarkRequest.model_validate(texts)
     except ValidationError as error:

@@ -65,6 +65,8 @@ class CoverageDocument(TypedDict):
     ratio: Share
     judged_ratio: NotRequired[Share]
     """The same of what came after the warm-up, which the verdict goes by; absent where that was nothing."""
+    unmarked_ratio: NotRequired[Share]
+    """Share of that time that is in no marked span, and so was judged; absent without a mark."""
     windows: Count
     partial_windows: Count
     """Windows measured for less than their length."""
