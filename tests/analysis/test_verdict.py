@@ -54,6 +54,12 @@ def test_a_sound_run_passes_with_its_figures() -> None:
         ),
         ({"lost_latencies": 10_001}, VerdictName.INVALID, "1.00 % of the recorded latencies can no longer be read"),
         ({"errors": 13}, VerdictName.DEGRADED, "13 of 1,000,013 operations failed (0.0013 %)"),
+        (
+            {"skipped": 300, "due": 2000},
+            VerdictName.DEGRADED,
+            "300 of 2,000 operations that were due were skipped (15 %).",
+        ),
+        ({"skipped": 7}, VerdictName.DEGRADED, "7 operations that were due were skipped."),
         ({"errors": 1, "operations": 10**9}, VerdictName.DEGRADED, "failed (less than 0.0001 %)"),
         (
             {"findings": (FindingSummary("cliff", "p99 rose 40-fold at 12:00."),)},

@@ -64,6 +64,10 @@ class RunEvidence:
     has_drive: bool | None = None
     operations: int | None = 0
     errors: int = 0
+    #: Operations that were due and were not executed.
+    skipped: int = 0
+    #: Operations that were due: completed, failed and skipped. None where those completed are not known.
+    due: int | None = None
     written_bytes: int = 0
     read_bytes: int = 0
     device_written_bytes: int | None = None

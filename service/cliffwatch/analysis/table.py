@@ -20,6 +20,8 @@ PHASE_COLUMN = "phase"
 END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN = "end_elapsed_seconds", "measured_seconds", "errors"
 OPERATION_COLUMN, GAP_COLUMN, LIMIT_COLUMN = "operation", "gap", "limit_broken"
 NOTICE_COLUMN, NOTICE_TIME_COLUMN = "notice", "notice_elapsed_seconds"
+#: Operations that were due and that the load maker did not execute.
+SKIPPED_COLUMN = "skipped"
 #: Age, at a row's end, of the oldest operation that was due and not completed.
 OLDEST_COLUMN = "oldest_outstanding_seconds"
 #: Operations per second that were due in a row.
@@ -31,6 +33,7 @@ ABOUT_COLUMNS = (
     END_COLUMN,
     MEASURED_COLUMN,
     ERRORS_COLUMN,
+    SKIPPED_COLUMN,
     NOTICE_TIME_COLUMN,
     OLDEST_COLUMN,
     DUE_COLUMN,
@@ -71,11 +74,13 @@ GAP_DISTANCES = 2.5
 class Table:
     """Series and samples of a table, in order of time; `window_seconds` is the median distance between rows.
 
-    `below_zero` is the number of negative values of each column, which are left out. `measured` is the measured seconds
-    of each sample. `gaps` are the rows that mark a gap, as (start, end); `notices`, `limits` and `errors` come from the
-    other columns of rows. `warm_up_end` is the end of the leading rows of phases that are not judged, None without such
-    rows. `slowest` is the latency (at least) of the slowest operation, and when it completed, if known from outside the
-    rows; `rate` is the target and the achieved rate, over the judged rows that have both, None without such rows.
+    `below_zero` is the number of negative values of each column, which are left out. `measured` is the measured
+    seconds of each sample. `gaps` are the rows that mark a gap, as (start, end); `notices`, `limits`, `errors` and
+    `skipped` come from the other columns of rows. `completed` is the sum of all rates times their rows' measured
+    seconds, None without a rate. `warm_up_end` is the end of the leading rows of phases that are not judged, None
+    without such rows. `slowest` is the latency (at least) of the slowest operation, and when it completed, if known
+    from outside the rows; `rate` is the target and the achieved rate, over the judged rows that have both, None
+    without such rows.
     """
 
     series: tuple[Series, ...]
@@ -87,6 +92,8 @@ class Table:
     notices: tuple[Notice, ...] = ()
     limits: tuple[str, ...] = ()
     errors: int = 0
+    skipped: int = 0
+    completed: int | None = None
     warm_up_end: float | None = None
     slowest: tuple[float, float] | None = None
     rate: AskedRate | None = None
@@ -145,10 +152,23 @@ def table_of(found: Mapping[str, Series], read: Sequence[Row]) -> Table:
         gaps=tuple(gaps),
         notices=tuple(notices),
         limits=tuple(row.texts[LIMIT_COLUMN] for row in read if LIMIT_COLUMN in row.texts),
-        errors=round(sum(row.numbers.get(ERRORS_COLUMN, 0.0) for row in read)),
+        errors=_sum(read, ERRORS_COLUMN),
+        skipped=_sum(read, SKIPPED_COLUMN),
+        completed=_completed(samples, measured, series),
         warm_up_end=warm_up_end,
         rate=_asked_rate(read, samples, measured, series),
     )
+
+
+def _sum(read: Sequence[Row], column: str) -> int:
+    return round(sum(row.numbers.get(column, 0.0) for row in read))
+
+
+def _completed(samples: Sequence[Sample], measured: Sequence[float], series: Mapping[str, Series]) -> int | None:
+    rate = next((one.name for one in series.values() if one.role is Role.RATE), None)
+    if rate is None:
+        return None
+    return round(sum(seconds * sample.values.get(rate, 0.0) for sample, seconds in zip(samples, measured, strict=True)))
 
 
 def _asked_rate(

@@ -39,6 +39,8 @@ def evidence_of_table(
         target_kind="",
         operations=None,
         errors=table.errors,
+        skipped=table.skipped,
+        due=None if table.completed is None else table.completed + table.errors + table.skipped,
         findings=findings,
         client_limited=client_limited,
         isolated=isolated,

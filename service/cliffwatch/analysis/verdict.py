@@ -267,6 +267,15 @@ def _errors(evidence: RunEvidence) -> str | None:
     return f"{evidence.errors:,} of {attempts:,} operations failed ({format_rare_share(evidence.errors / attempts)})."
 
 
+def _skipped(evidence: RunEvidence) -> str | None:
+    if evidence.skipped == 0:
+        return None
+    if evidence.due is None:
+        return f"{evidence.skipped:,} operations that were due were skipped."
+    share = format_rare_share(evidence.skipped / evidence.due)
+    return f"{evidence.skipped:,} of {evidence.due:,} operations that were due were skipped ({share})."
+
+
 def _displaced(evidence: RunEvidence) -> str | None:
     if evidence.displaced is None:
         return None
@@ -344,6 +353,7 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.DEGRADED, _ends_in_long_stall),
     (VerdictName.DEGRADED, _rate_missed),
     (VerdictName.DEGRADED, _errors),
+    (VerdictName.DEGRADED, _skipped),
     (VerdictName.PASS, _displaced),
     (VerdictName.PASS, _ends_in_short_stall),
     (VerdictName.PASS, _mostly_others),

@@ -39,7 +39,8 @@ BEGUN = "begun"
 class EngineWindow:
     """One interval of load. Times in seconds since the epoch on the run's time line, `start` < `end`.
 
-    `counters` are the interval's own increments: `operations`, `bytes`, `errors`, and whatever else the engine counts.
+    `counters` are the interval's own increments: `operations`, `bytes`, `errors`, `skipped` (due
+    and not executed), and whatever else the engine counts.
     `gauges` hold at `end`. `latency` maps a latency name to the interval's histogram. `quantiles` has latencies of
     which only quantiles are known, in seconds by p50, p90, p99, p999, p9999 and max: they are never merged.
     """

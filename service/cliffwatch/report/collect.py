@@ -162,6 +162,8 @@ def evidence_of(run: Collected) -> RunEvidence:
         has_drive=_has_drive(run.facts),
         operations=run.counter("operations"),
         errors=run.counter("errors"),
+        skipped=run.counter("skipped"),
+        due=run.counter("operations") + run.counter("errors") + run.counter("skipped"),
         written_bytes=run.counter("written_bytes"),
         read_bytes=run.counter("read_bytes"),
         device_written_bytes=run.device_counter("device_written_bytes"),

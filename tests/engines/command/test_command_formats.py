@@ -84,8 +84,9 @@ def test_the_stream_of_k6_has_durations_and_failures() -> None:
     for text in (point("http_req_duration", 12.5), point("http_reqs", 1), point("http_req_failed", 0)):
         line(text, START + 5)
     line(point("http_req_failed", 1), START + 5)
+    line(point("dropped_iterations", 3), START + 5)
     window = windows.take()
-    assert window.counters == {"operations": 1, "errors": 1}
+    assert window.counters == {"operations": 1, "errors": 1, "skipped": 3}
     assert p99(window) == pytest.approx(0.0125, rel=0.001)
 
 

@@ -30,7 +30,7 @@ _FILE_LIMIT_BYTES = 64 * 1024
 BUILT_IN = ("seconds", "start", "stop", "window_seconds", "directory", "servers", "host", "port", "user", "database")
 UNITS_NANOSECONDS = {"seconds": 1e9, "milliseconds": 1e6, "microseconds": 1e3, "nanoseconds": 1.0}
 #: Groups of a pattern: counts since the line before, rates, and quantiles.
-COUNT_GROUPS = ("operations", "bytes", "errors")
+COUNT_GROUPS = ("operations", "bytes", "errors", "skipped")
 RATE_GROUPS = ("operations_per_second", "bytes_per_second")
 QUANTILE_GROUPS = ("p50", "p90", "p99", "p999", "p9999", "max")
 _NAME = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]

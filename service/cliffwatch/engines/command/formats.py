@@ -57,24 +57,27 @@ class _IntervalLog:
 
 
 class _K6:
-    """k6's stream of JSON (`--out json=-`): points of a duration in milliseconds, and of failed requests."""
+    """k6's stream of JSON (`--out json=-`): points of a duration in milliseconds, of failed requests, and of iterations
+    that were due and found no free virtual user."""
 
     def __init__(self, output: Output, windows: CommandWindows, ahead: float) -> None:
         self._metric = output.metric
-        self._failed = output.metric.removesuffix("_duration") + "_failed"
+        #: Counters by metric.
+        self._counted = {output.metric.removesuffix("_duration") + "_failed": "errors", "dropped_iterations": "skipped"}
         self._windows = windows
         self._ahead = ahead
 
     def __call__(self, line: str, received_at: float) -> None:
         record: dict[str, Any] = json.loads(line)
-        if record.get("type") != "Point" or record.get("metric") not in {self._metric, self._failed}:
+        metric = record.get("metric")
+        if record.get("type") != "Point" or metric not in {self._metric, *self._counted}:
             return
         data = record["data"]
         at = datetime.fromisoformat(str(data["time"])).timestamp() + self._ahead
-        if record["metric"] == self._metric:
+        if metric == self._metric:
             self._windows.add_latency(at, _nanoseconds(float(data["value"]), 1e6))
         elif data["value"]:
-            self._windows.add_count(at, "errors", 1)
+            self._windows.add_count(at, self._counted[str(metric)], _count(data["value"]))
 
 
 class _Latencies:
@@ -117,6 +120,13 @@ class _Progress:
         quantiles = {name: values[name] * self._unit / 1e9 for name in QUANTILE_GROUPS if name in values}
         if quantiles:
             self._windows.add_quantiles(middle, quantiles)
+
+
+def _count(value: Any) -> int:
+    """Raises ValueError for what is no count."""
+    if isinstance(value, str) or not 0 <= value < 2**53:
+        raise ValueError(f"{value!r:.40} is no count")
+    return int(value)
 
 
 def _nanoseconds(value: float, unit_nanoseconds: float) -> int:

@@ -6,7 +6,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, OLDEST_COLUMN, Row
+from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, OLDEST_COLUMN, SKIPPED_COLUMN, Row
 from cliffwatch.base.histogram import QUANTILES
 from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Reading, quantile_column
 
@@ -27,7 +27,8 @@ class OperationLog:
     def __init__(self) -> None:
         self._ends: dict[str, array[int]] = defaultdict(lambda: array("I"))
         self._latencies: dict[str, array[float]] = defaultdict(lambda: array("f"))
-        self._failures: list[float] = []
+        #: Moments of operations without a latency, by the column that counts them.
+        self._without: dict[str, list[float]] = {ERRORS_COLUMN: [], SKIPPED_COLUMN: []}
         self._zero: float | None = None
         self._count = 0
 
@@ -43,7 +44,11 @@ class OperationLog:
 
     def add_failure(self, line: int, end: float) -> None:
         """Add an operation that failed."""
-        self._failures.append(self._milliseconds(line, end) / 1000)
+        self._without[ERRORS_COLUMN].append(self._milliseconds(line, end) / 1000)
+
+    def add_skipped(self, line: int, at: float) -> None:
+        """Add an operation that was due and was not executed."""
+        self._without[SKIPPED_COLUMN].append(self._milliseconds(line, at) / 1000)
 
     def reading(self) -> Reading:
         """Make a row for each window from the first to the last operation. The last window is as long as what is left,
@@ -55,17 +60,19 @@ class OperationLog:
             for name, found in self._ends.items()
         }
         latencies = {name: np.frombuffer(found, dtype=np.float32) for name, found in self._latencies.items()}
-        first = max(0.0, min([*self._failures, *(float((ends[name] - latencies[name]).min()) for name in ends)]))
-        last = max([*self._failures, *(float(found.max()) for found in ends.values())])
+        without = [moment for moments in self._without.values() for moment in moments]
+        first = max(0.0, min([*without, *(float((ends[name] - latencies[name]).min()) for name in ends)]))
+        last = max([*without, *(float(found.max()) for found in ends.values())])
         length = _SHORT_SECONDS if last - first <= _LONG_FROM_SECONDS else _LONG_SECONDS
         count = max(1, round((last - first) / length))
         rows = [Row(index * length, {}, {END_COLUMN: (index + 1) * length, RATE_COLUMN: 0.0}) for index in range(count)]
         rows[-1].numbers[END_COLUMN] = max(last - first, rows[-1].at + length / 2)
         for name in ends:
             _fill(rows, length, ends[name] - first, latencies[name], f"{name}." if name else "")
-        for end in self._failures:
-            numbers = rows[min(count - 1, int((end - first) / length))].numbers
-            numbers[ERRORS_COLUMN] = numbers.get(ERRORS_COLUMN, 0.0) + 1
+        for column, moments in self._without.items():
+            for moment in moments:
+                numbers = rows[min(count - 1, int((moment - first) / length))].numbers
+                numbers[column] = numbers.get(column, 0.0) + 1
         return Reading(rows, operations=self._count)
 
     def _milliseconds(self, line: int, end: float) -> int:

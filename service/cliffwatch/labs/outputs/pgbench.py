@@ -5,11 +5,11 @@ an interval; a log of transactions gives exact percentiles.
 """
 
 import re
-from collections.abc import Iterable
-from itertools import pairwise
-from statistics import median
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from cliffwatch.analysis.table import ERRORS_COLUMN
+from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, SKIPPED_COLUMN, Row
 from cliffwatch.labs.outputs.operations import OperationLog
 from cliffwatch.labs.outputs.rows import NUMBER, RATE_COLUMN, BadLineError, Progress, Reading, rows_of_progress
 
@@ -17,7 +17,7 @@ _NUMBER_OR_NONE = rf"-?(?:{NUMBER}|nan|NaN)"
 _PROGRESS = re.compile(
     rf"progress: (?P<end>{NUMBER}) s, (?P<rate>{_NUMBER_OR_NONE}) tps, lat (?P<mean>{_NUMBER_OR_NONE}) ms"
     rf" stddev {_NUMBER_OR_NONE}"
-    r"(?:, (?P<failed>\d{1,15}) failed)?"
+    rf"(?:, (?P<failed>\d{{1,15}}) failed)?(?:, lag {_NUMBER_OR_NONE} ms)?(?:, (?P<skipped>\d{{1,15}}) skipped)?"
 )
 #: Line of a transaction: client, number, latency in microseconds, script, end since the epoch in seconds and
 #: microseconds, optional fields.
@@ -25,8 +25,14 @@ _TRANSACTION = re.compile(
     r"\d+ \d+ (?P<latency>\d{1,15}|skipped|failed|serialization|deadlock) \d+ (?P<at>\d{9,11}) (?P<micro>\d{1,6})\b"
 )
 #: Line of an interval: start in seconds since the epoch, number of transactions, then of their latencies in
-#: microseconds the sum, sum of squares, minimum and maximum.
-_SUMS = re.compile(r"(?P<at>\d{9,11}) (?P<count>\d{1,15}) (?P<sum>\d{1,18}) \d+ \d+ (?P<most>\d{1,15})\b")
+#: microseconds the sum, sum of squares, minimum and maximum. With `--rate` four fields on the lag follow, with
+#: `--latency-limit` the number of skipped transactions. Since release 15 all of them are there, and also transactions
+#: retried, retries, and failures.
+_SUMS = re.compile(r"\d{9,11}(?: \d{1,30}){5}(?: \d{1,30})*\s*$")
+_FIELDS_OF_15 = 14
+_SKIPPED_FIELD, _FAILED_FIELD = 10, 13
+#: Least share of intervals that have a successor one length later.
+_REGULAR = 0.9
 #: Times above this are seconds since the epoch (`--progress-timestamp`).
 _EPOCH_FROM = 1e8
 
@@ -35,19 +41,21 @@ def read(lines: Iterable[str]) -> Reading:
     """Read pgbench's output. Raises BadLineError for a line that begins like the format but cannot be read."""
     said: list[Progress] = []
     log = OperationLog()
-    sums: list[tuple[int, re.Match[str]]] = []
+    sums: list[_Interval] = []
     for number, line in enumerate(lines, start=1):
         if line.startswith("progress: "):
             if (found := _PROGRESS.match(line)) is None:
                 raise BadLineError(number, f"is a progress line that cannot be read: {line[:80]!r}")
             said.append(Progress(number, float(found["end"]), _numbers(found)))
-        elif found := _SUMS.match(line):
-            sums.append((number, found))
+        elif _SUMS.match(line):
+            sums.append(_sums_of(line))
         elif found := _TRANSACTION.match(line):
             end = int(found["at"]) + int(found["micro"]) / 1e6
             if found["latency"].isdigit():
                 log.add(number, end, int(found["latency"]) / 1e6)
-            elif found["latency"] != "skipped":
+            elif found["latency"] == "skipped":
+                log.add_skipped(number, end)
+            else:
                 log.add_failure(number, end)
     if said:
         rows = rows_of_progress(said, None if said[0].end > _EPOCH_FROM else 0.0)
@@ -57,20 +65,63 @@ def read(lines: Iterable[str]) -> Reading:
 
 def _numbers(found: re.Match[str]) -> dict[str, float]:
     numbers = {RATE_COLUMN: float(found["rate"]), "mean": float(found["mean"]) / 1000}
-    return numbers | ({ERRORS_COLUMN: float(found["failed"])} if found["failed"] else {})
+    counts = {ERRORS_COLUMN: found["failed"], SKIPPED_COLUMN: found["skipped"]}
+    return numbers | {column: float(count) for column, count in counts.items() if count}
 
 
-def _of_sums(sums: list[tuple[int, re.Match[str]]]) -> Reading:
-    """Make rows of `--aggregate-interval` lines, which begin with their interval's start; its length is the median
-    distance between starts."""
-    starts = [float(found["at"]) for _, found in sums]
-    length = median([later - earlier for earlier, later in pairwise(starts)] or [1.0])
-    said, count = [], 0
-    for (number, found), start in zip(sums, starts, strict=True):
-        transactions = int(found["count"])
-        count += transactions
-        numbers = {RATE_COLUMN: transactions / length, "max": int(found["most"]) / 1e6}
-        if transactions:
-            numbers["mean"] = int(found["sum"]) / transactions / 1e6
-        said.append(Progress(number, start + length, numbers))
-    return Reading(rows_of_progress(said, starts[0]), operations=count)
+@dataclass(slots=True)
+class _Interval:
+    """Line of an interval: its start in seconds, counts, the sum of latencies and the longest, in microseconds."""
+
+    start: int
+    completed: int
+    total: int
+    longest: int
+    skipped: int
+    failed: int
+
+
+def _sums_of(line: str) -> _Interval:
+    fields = [int(field) for field in line.split()]
+    start, count, total, _, _, longest, *_ = fields
+    skipped = fields[_SKIPPED_FIELD] if len(fields) > _SKIPPED_FIELD else 0
+    if len(fields) < _FIELDS_OF_15:
+        # Before release 15 the number of transactions includes those that were skipped.
+        return _Interval(start, max(0, count - skipped), total, longest, skipped, 0)
+    return _Interval(start, count, total, longest, skipped, fields[_FAILED_FIELD])
+
+
+def _of_sums(sums: list[_Interval]) -> Reading:
+    """Make rows of `--aggregate-interval` lines. Each thread of pgbench writes a log of its own: the lines of all
+    threads that one file holds are added up, interval by interval."""
+    first = min(each.start for each in sums)
+    length = _interval_seconds(sorted({each.start for each in sums}))
+    found: dict[int, list[_Interval]] = defaultdict(list)
+    for each in sums:
+        found[int((each.start - first) // length)].append(each)
+    rows = []
+    for place, several in sorted(found.items()):
+        completed = sum(each.completed for each in several)
+        numbers = {
+            END_COLUMN: (place + 1) * length,
+            RATE_COLUMN: completed / length,
+            "max": max(each.longest for each in several) / 1e6,
+            ERRORS_COLUMN: float(sum(each.failed for each in several)),
+            SKIPPED_COLUMN: float(sum(each.skipped for each in several)),
+        }
+        if completed:
+            numbers["mean"] = sum(each.total for each in several) / completed / 1e6
+        rows.append(Row(place * length, {}, numbers))
+    threads = max(len(several) for several in found.values())
+    remark = f"The sums of {threads} threads were added up." if threads > 1 else ""
+    return Reading(rows, operations=sum(each.completed for each in sums), remark=remark)
+
+
+def _interval_seconds(starts: Sequence[int]) -> float:
+    """Length of an interval: the shortest time after which the intervals repeat. Threads may begin a second apart."""
+    known, last = set(starts), starts[-1]
+    for length in (start - starts[0] for start in starts[1:]):
+        followed = [start + length in known for start in starts if start + length <= last]
+        if sum(followed) >= _REGULAR * len(followed):
+            return float(length)
+    return 1.0

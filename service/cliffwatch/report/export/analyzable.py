@@ -24,6 +24,7 @@ from cliffwatch.analysis.table import (
     OLDEST_COLUMN,
     OPERATION_COLUMN,
     PHASE_COLUMN,
+    SKIPPED_COLUMN,
     TIME_COLUMN,
 )
 from cliffwatch.base.errors import Code, Problem
@@ -54,8 +55,8 @@ def analyzable(table: WindowTable) -> AnalyzableTable:
     known = _series(table)
     columns = {name: _column(series, table.primary) for name, series in known.items()}
     about = (TIME_COLUMN, END_COLUMN, MEASURED_COLUMN, PHASE_COLUMN, OPERATION_COLUMN)
-    rest = (DUE_COLUMN, OLDEST_COLUMN, ERRORS_COLUMN, GAP_COLUMN, NOTICE_COLUMN, NOTICE_TIME_COLUMN, LIMIT_COLUMN)
-    header = (*about, *columns.values(), *rest)
+    counts = (DUE_COLUMN, OLDEST_COLUMN, ERRORS_COLUMN, SKIPPED_COLUMN)
+    header = (*about, *columns.values(), *counts, GAP_COLUMN, NOTICE_COLUMN, NOTICE_TIME_COLUMN, LIMIT_COLUMN)
     return AnalyzableTable(header, ([row.get(name) for name in header] for row in _rows(table, columns, known)))
 
 
@@ -117,6 +118,7 @@ def _row(piece: JournalWindow | Gap, zero: float, columns: dict[str, str], known
     sample = sample_of(piece, known.values())
     row[DUE_COLUMN] = requested_rate(piece.gauges)
     row |= {OLDEST_COLUMN: sample.oldest_seconds, ERRORS_COLUMN: piece.counters.get("errors")}
+    row[SKIPPED_COLUMN] = piece.counters.get("skipped")
     return row | {columns[name]: value for name, value in sample.values.items()}
 
 
