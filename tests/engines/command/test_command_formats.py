@@ -67,6 +67,16 @@ def test_interval_logs_of_hdr_histogram_are_merged() -> None:
     assert p99(first) == pytest.approx(0.08, rel=0.001)
 
 
+def test_an_interval_whose_length_holds_its_end_counts_where_it_was() -> None:
+    """`start, start + 5` instead of `start, 5`, as some releases of a Go writer print it."""
+    windows, line = read({"format": "hdr"})
+    payload = Histogram.from_values({5_000_000: 100}).encode()
+    line(f"#[StartTime: {START:.3f} (seconds since epoch)]", START)
+    for start in (0, 5, 10, 15, 20, 25):
+        line(f"Tag=raw,{start}.000,{start + 5}.000,5.0,{payload}", START + start + 5)
+    assert [windows.take().counters["operations"] for _ in range(4)] == [200, 200, 200, 0]
+
+
 def test_the_unit_of_interval_logs_can_be_said() -> None:
     windows, line = read({"format": "hdr", "unit": "microseconds"})
     line(f"{START},1.0,5.0,{Histogram.from_values({5_000_000: 10}).encode()}", START + 2)

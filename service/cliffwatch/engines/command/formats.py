@@ -5,19 +5,20 @@ left out and counted, since programs print other things, too.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from cliffwatch.base.histogram import HIGHEST_NANOSECONDS, Histogram
+from cliffwatch.base.interval_log import LONGER, LogClock, parse_interval
 from cliffwatch.engines.command.definition import COUNT_GROUPS, QUANTILE_GROUPS, RATE_GROUPS, Output
 from cliffwatch.engines.command.windows import CommandWindows
 
 #: Reads a line that was received at a moment of the run's time line. Raises one of `NOT_A_LINE` for another line.
 LineReader = Callable[[str, float], None]
 NOT_A_LINE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
-_INTERVAL_LOG_COMMENT = ("#", '"StartTimestamp"')
 
 
 def reader_of(output: Output, windows: CommandWindows, ahead: float, start: float) -> LineReader:
@@ -33,27 +34,31 @@ def reader_of(output: Output, windows: CommandWindows, ahead: float, start: floa
 
 
 class _IntervalLog:
-    """HdrHistogram interval logs: lines of [Tag=…,]start, length, maximum, histogram. Times are in seconds, the start
-    since the epoch, or since `[StartTime: …]` or `[BaseTime: …]` where a comment gives one."""
+    """HdrHistogram interval logs: an interval counts in the window of its middle."""
 
     def __init__(self, output: Output, windows: CommandWindows, ahead: float) -> None:
         self._unit = output.unit_nanoseconds
         self._windows = windows
         self._ahead = ahead
-        self._base = 0.0
+        self._clock = LogClock()
+        #: Start of the last interval of each tag.
+        self._begins: dict[str, float] = {}
 
     def __call__(self, line: str, received_at: float) -> None:
-        if found := re.match(r"#\[(?:StartTime|BaseTime): ([0-9.]+)", line):
-            self._base = float(found[1])
+        self._clock.feed(line)
+        interval = parse_interval(line)
+        if interval is None:
             return
-        if line.startswith(_INTERVAL_LOG_COMMENT):
-            return
-        *_, start, length, _, payload = line.split(",")
-        begin = float(start)
-        # Times are since the base unless they are so large that they must be since the epoch.
-        begin += self._base if begin < self._base / 2 else 0.0
-        histogram = Histogram.decode(payload, round(self._unit))
-        self._windows.add_histogram(begin + float(length) / 2 + self._ahead, histogram)
+        begin = self._clock.moment(interval.start) + self._ahead
+        histogram = Histogram.decode(interval.payload, round(self._unit))
+        # Some writers state the interval's end instead of its length. An interval does not end after it was printed,
+        # nor was the one before of its tag shorter.
+        length = min(interval.length, max(0.0, received_at - begin))
+        distance = begin - self._begins.get(interval.tag, -math.inf)
+        if 0 < distance < length / LONGER:
+            length = distance
+        self._begins[interval.tag] = begin
+        self._windows.add_histogram(begin + length / 2, histogram)
 
 
 class _K6:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, OLDEST_COLUMN, SKIPPED_COLUMN, Row
 from cliffwatch.base.histogram import QUANTILES
-from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Reading, quantile_column
+from cliffwatch.labs.outputs.rows import EPOCH_FROM, RATE_COLUMN, BadLineError, Reading, quantile_column
 
 #: Most operations that are held in memory, eight bytes each: all are read before any window is made, since logs are not
 #: in order of time.
@@ -16,8 +16,6 @@ OPERATIONS_LIMIT = 50_000_000
 #: Windows are one second long, and ten in a log of more than an hour.
 _SHORT_SECONDS, _LONG_SECONDS, _LONG_FROM_SECONDS = 1.0, 10.0, 3600.0
 _MILLISECONDS_LIMIT = 2**32
-#: Times above this are seconds since the epoch.
-_EPOCH_FROM = 1e8
 _EARLIER_SECONDS = 3600.0
 
 
@@ -79,7 +77,7 @@ class OperationLog:
         """Convert an end time to milliseconds: of a wall clock, since an hour before the end of the file's first
         operation, as operations in later lines may have ended earlier. Raises BadLineError."""
         if self._zero is None:
-            self._zero = max(0.0, end - _EARLIER_SECONDS) if end > _EPOCH_FROM else 0.0
+            self._zero = max(0.0, end - _EARLIER_SECONDS) if end > EPOCH_FROM else 0.0
         since = round((end - self._zero) * 1000)
         if not 0 <= since < _MILLISECONDS_LIMIT:
             raise BadLineError(line, f"is of {end:g} s, more than 49 days from the first one; give the log of one run")

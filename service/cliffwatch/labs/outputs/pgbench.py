@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, SKIPPED_COLUMN, Row
 from cliffwatch.labs.outputs.operations import OperationLog
-from cliffwatch.labs.outputs.rows import NUMBER, RATE_COLUMN, BadLineError, Progress, Reading, rows_of_progress
+from cliffwatch.labs.outputs.rows import (
+    EPOCH_FROM,
+    NUMBER,
+    RATE_COLUMN,
+    BadLineError,
+    Progress,
+    Reading,
+    rows_of_progress,
+)
 
 _NUMBER_OR_NONE = rf"-?(?:{NUMBER}|nan|NaN)"
 _PROGRESS = re.compile(
@@ -33,8 +41,6 @@ _FIELDS_OF_15 = 14
 _SKIPPED_FIELD, _FAILED_FIELD = 10, 13
 #: Least share of intervals that have a successor one length later.
 _REGULAR = 0.9
-#: Times above this are seconds since the epoch (`--progress-timestamp`).
-_EPOCH_FROM = 1e8
 
 
 def read(lines: Iterable[str]) -> Reading:
@@ -58,7 +64,7 @@ def read(lines: Iterable[str]) -> Reading:
             else:
                 log.add_failure(number, end)
     if said:
-        rows = rows_of_progress(said, None if said[0].end > _EPOCH_FROM else 0.0)
+        rows = rows_of_progress(said, None if said[0].end > EPOCH_FROM else 0.0)
         return Reading(rows, remark="A progress line of pgbench has a mean and no percentile; `--log` gives them.")
     return _of_sums(sums) if sums else log.reading()
 

@@ -9,6 +9,8 @@ from statistics import median
 from cliffwatch.analysis.table import END_COLUMN, Row
 
 RATE_COLUMN = "operations_per_second"
+#: Times above this are seconds since the epoch.
+EPOCH_FROM = 1e8
 #: A number as programs print it; longer ones are damage.
 NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
 
@@ -52,10 +54,7 @@ def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list
         return []
     for earlier, later in pairwise(said):
         if later.end <= earlier.end:
-            raise BadLineError(
-                later.line,
-                f"is at {later.end:g} s, after one at {earlier.end:g} s; give the output of one run at a time",
-            )
+            raise went_back((earlier.line, earlier.end), (later.line, later.end))
     if zero is None:
         usual = median([later.end - earlier.end for earlier, later in pairwise(said)] or [0.0])
         zero = said[0].end - usual
@@ -65,6 +64,17 @@ def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list
         for start, each in zip(starts, said, strict=True)
         if each.end > start
     ]
+
+
+def went_back(earlier: tuple[int, float], later: tuple[int, float]) -> BadLineError:
+    """Error of a line whose time is not after that of an earlier one, both as (line, seconds). Seconds since a
+    program's start begin again with another run; those of a wall clock also go back when it is set."""
+    (number, seconds), (line, again) = earlier, later
+    if again == seconds or again < EPOCH_FROM:
+        what = f"is at {again:.10g} s, after one at {seconds:.10g} s"
+        return BadLineError(line, f"{what} in line {number}; give the output of one run at a time")
+    what = f"is {seconds - again:.6g} s before line {number} by its time: the clock was set back between them"
+    return BadLineError(line, f"{what}, or the lines are not in order; give those before or those from there on")
 
 
 def known(numbers: Mapping[str, float]) -> dict[str, float]:
