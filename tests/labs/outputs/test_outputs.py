@@ -267,11 +267,6 @@ REFUSED: dict[str, tuple[OutputFormat, list[str], str]] = {
         [f"[ {at}s ] thds: 1 eps: 5.0 lat (ms,0%): 0.00" for at in (1, 2)],
         "out.txt: has no latency in any of its windows",
     ),
-    "no record": (
-        OutputFormat.PRODUCER_PERF,
-        ["0 records sent, NaN records/sec (NaN MB/sec), NaN ms avg latency, 0.0 ms max latency."],
-        "out.txt line 1: has no records",
-    ),
     "histograms": (OutputFormat.FIO_LOG, ["1000, 1, 4096" + ", 0" * 1216], "out.txt line 1: is of a log of histograms"),
     "another file": (
         OutputFormat.FIO_LOG,

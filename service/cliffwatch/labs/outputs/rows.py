@@ -9,6 +9,8 @@ from statistics import median
 from cliffwatch.analysis.table import END_COLUMN, Row
 
 RATE_COLUMN = "operations_per_second"
+#: Most that a program's own total may differ from the sum of its lines.
+TOTAL_TOLERANCE = 0.01
 #: Times above this are seconds since the epoch.
 EPOCH_FROM = 1e8
 #: A number as programs print it; longer ones are damage.
@@ -64,6 +66,13 @@ def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list
         for start, each in zip(starts, said, strict=True)
         if each.end > start
     ]
+
+
+def require_total(line: int, what: str, found: float, total: float, unprinted: float = 0.0) -> None:
+    """Raise BadLineError where a total that the program states differs by more than 1 % from the sum of what was read.
+    `unprinted`: how much may be in the total alone, since it came after the last line."""
+    if found - total > TOTAL_TOLERANCE * total or total - found > TOTAL_TOLERANCE * total + unprinted:
+        raise BadLineError(line, f"states {total:,.0f} {what} in all, and the lines before it add up to {found:,.0f}")
 
 
 def went_back(earlier: tuple[int, float], later: tuple[int, float]) -> BadLineError:
