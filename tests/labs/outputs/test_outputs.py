@@ -290,9 +290,19 @@ def test_what_cannot_be_read_is_refused_by_line_and_with_a_remedy(case: str) -> 
     assert refusal(format_, *lines).startswith(message)
 
 
-@pytest.mark.parametrize("name", ["job_bw.1.log", "job_iops.2.log", "job_clat_hist.1.log"])
-def test_fios_other_logs_are_refused_by_their_names(name: str) -> None:
-    assert "give the one of latencies" in refusal(OutputFormat.FIO_LOG, "1, 5, 1, 512", "2, 5, 1, 512", name=name)
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("job_bw.1.log", "job_lat.1.log"),
+        ("job_iops.2.log", "job_lat.2.log"),
+        ("job_clat_hist.1.log", "job_clat.1.log"),
+        ("run_slat.1.log", "run_lat.1.log"),
+        ("run_slat.log.gz", "run_lat.log.gz"),
+    ],
+)
+def test_fios_other_logs_are_refused_by_their_names(name: str, right: str) -> None:
+    words = refusal(OutputFormat.FIO_LOG, "1, 5, 1, 512", "2, 5, 1, 512", name=name)
+    assert words.endswith(f"; give the one of latencies, {right}")
 
 
 def test_a_unit_is_for_formats_that_have_none() -> None:

@@ -23,7 +23,14 @@ _DIGITS_MOST = 15
 _FIELDS_MOST = 10
 #: Least share of intervals that have an average, in the log of a job that does not pause by itself.
 _WITHOUT_PAUSES = 0.95
-_OTHER_LOGS = {"_bw": "bandwidth", "_iops": "IOPS", "_hist": "histograms"}
+#: Other logs that fio writes beside those of latencies, by a part of their names: what they hold, and the part of the
+#: log to give. One of submission latencies is written in the same lines, and a slow device is not in it.
+_OTHER_LOGS = {
+    "_slat.": ("submission latencies, without the time that the device takes", "_lat."),
+    "_bw.": ("bandwidth", "_lat."),
+    "_iops.": ("IOPS", "_lat."),
+    "_hist.": ("histograms", "."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +43,10 @@ class _Average:
 
 def read(lines: Iterable[str], name: str, unit_seconds: float) -> Reading:
     """Read a latency log with latencies in `unit_seconds`. Raises BadLineError for a line of another format."""
-    for mark, what in _OTHER_LOGS.items():
-        if f"{mark}." in PurePath(name).name:
-            raise BadLineError(0, f"is fio's log of {what}; give the one of latencies, whose name has _lat or _clat")
+    own = PurePath(name).name
+    for mark, (what, right) in _OTHER_LOGS.items():
+        if mark in own:
+            raise BadLineError(0, f"is fio's log of {what}; give the one of latencies, {own.replace(mark, right)}")
     log = OperationLog()
     averages: list[_Average] = []
     for number, line in enumerate(lines, start=1):
