@@ -135,6 +135,19 @@ def test_progress_of_sysbench_has_a_rate_and_a_quantile_of_each_line() -> None:
     assert first.latency == {}
 
 
+def test_progress_with_a_decimal_comma() -> None:
+    pattern = r"rate (?P<operations_per_second>[0-9.,]+) op/s p99 (?P<p99>\S+) ms"
+    windows, line = read({"format": "progress", "pattern": pattern, "unit": "milliseconds"})
+    line("t=1 rate 1000,5 op/s p99 2,35 ms", START + 10)
+    line("t=2 rate 1,234,567 op/s p99 nan ms", START + 20)
+    with pytest.raises(ValueError, match="no measurement"):
+        line("t=3 rate 1000,5 op/s p99 -1 ms", START + 30)
+    first, second = windows.take(), windows.take()
+    assert first.counters["operations"] == 10_005
+    assert first.quantiles == {"write": {"p99": 0.00235}}
+    assert (second.counters["operations"], second.quantiles) == (12_345_670, {})
+
+
 def test_progress_of_db_bench_counts_since_the_line_before() -> None:
     windows, line = read({"format": "progress", "pattern": r"thread [0-9]+: \((?P<operations>[0-9]+),"})
     for thread in (0, 1):

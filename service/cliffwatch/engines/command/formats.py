@@ -13,6 +13,7 @@ from typing import Any
 
 from cliffwatch.base.histogram import HIGHEST_NANOSECONDS, Histogram
 from cliffwatch.base.interval_log import LONGER, LogClock, parse_interval
+from cliffwatch.base.printed_numbers import PrintedNumbers
 from cliffwatch.engines.command.definition import COUNT_GROUPS, QUANTILE_GROUPS, RATE_GROUPS, Output
 from cliffwatch.engines.command.windows import CommandWindows
 
@@ -107,6 +108,7 @@ class _Progress:
         self._unit = output.unit_nanoseconds
         self._windows = windows
         self._last = start
+        self._numbers = PrintedNumbers()
 
     def __call__(self, line: str, received_at: float) -> None:
         found = self._pattern.search(line)
@@ -115,7 +117,7 @@ class _Progress:
         seconds, self._last = received_at - self._last, received_at
         # The line is of the time before it, which may be the whole window that has just ended.
         middle = received_at - seconds / 2
-        values = {name: float(text.replace(",", "")) for name, text in found.groupdict().items() if text is not None}
+        values = self._numbers.parse({name: text for name, text in found.groupdict().items() if text is not None})
         for name in COUNT_GROUPS:
             if name in values:
                 self._windows.add_count(middle, name, values[name])
