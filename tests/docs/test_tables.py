@@ -24,6 +24,7 @@ from cliffwatch.model.operation import Operation
 from cliffwatch.model.phase import JUDGED_PHASES, UNJUDGED_PHASES, Phase
 from cliffwatch.model.run_state import MEANINGS, TRANSITIONS, VerdictName
 from cliffwatch.model.settings import PREFIX, Settings
+from cliffwatch.model.window import NOTHING_PRINTED
 from cliffwatch.model.workload import Phases, Workload
 from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
 from cliffwatch.report.gaps import LOAD_FAILED
@@ -40,7 +41,7 @@ def test_states_and_transitions_are_those_of_the_state_machine() -> None:
 def test_every_reason_of_a_gap_is_explained() -> None:
     of_load = {"engine_started_late", "engine_restarted", "worker_interrupted", "not_reported_by_engine"}
     assert all(f'"{reason}"' in Path(load.__file__).read_text() for reason in of_load)
-    known = of_load | {ENGINE_FROZEN, WORKER_FROZEN, JOURNAL_FULL, LOAD_FAILED, UNEXPLAINED}
+    known = of_load | {ENGINE_FROZEN, WORKER_FROZEN, JOURNAL_FULL, LOAD_FAILED, UNEXPLAINED, NOTHING_PRINTED}
     assert set(table("runs.md", "reason", "what happened")) == known
 
 

@@ -17,6 +17,7 @@ from cliffwatch.analysis.thresholds import SHORTFALL_RATIO
 from cliffwatch.base.units import format_length, format_rare_share, format_share, format_size
 from cliffwatch.model.run_state import Verdict, VerdictName
 from cliffwatch.model.target import WITHOUT_DRIVE
+from cliffwatch.model.window import FLUSH_REMEDY, NOTHING_PRINTED
 
 #: Below this part of the requested time, a run cannot pass.
 COVERAGE_MINIMUM = 0.99
@@ -121,6 +122,8 @@ def _coverage_low(evidence: RunEvidence) -> str | None:
     gaps = "" if count == 0 else f", with {count} {'gap' if count == 1 else 'gaps'}"
     parts = f", {partial:,} {'window' if partial == 1 else 'windows'} in part" if partial else ""
     why = "; the run was interrupted and ended there" if evidence.load_end is LoadEnd.INTERRUPTED else ""
+    if any(NOTHING_PRINTED in gap.reason for gap in coverage.gaps):
+        why += f"; the command printed nothing meanwhile: {FLUSH_REMEDY}"
     return (
         f"Only {percent(coverage.ratio)} of {_asked(evidence)} was measured "
         f"({format_length(coverage.measured_seconds)} of {format_length(coverage.asked_seconds)}{gaps}{parts}), "

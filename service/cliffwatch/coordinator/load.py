@@ -23,7 +23,7 @@ from cliffwatch.journal.state import MOVED_NOTE
 from cliffwatch.model.limits import parse_limit
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.timeline import Timeline
-from cliffwatch.model.window import EngineWindow
+from cliffwatch.model.window import NOTHING_PRINTED, EngineWindow
 from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
 from cliffwatch.part.lines import Answer, EngineAt, Happened, Load, Loaded, Moved, Record, Refused
 
@@ -220,6 +220,8 @@ class LoadPhase:
             self._gap_reason = "engine_restarted"
             used_up = int(event.detail["restarts"])
             self._context.figures.engine_restarts = min(used_up + 1, self._context.workload.engine_restarts)
+        elif event.type is EventType.ENGINE and event.name == NOTHING_PRINTED:
+            self._gap_reason = NOTHING_PRINTED
         elif event.type is EventType.ENGINE and event.name == "frozen":
             self._freezes.append((float(event.detail["since"]), float("inf")))
         elif event.type is EventType.GAP and event.name in _FREEZES:

@@ -43,6 +43,7 @@ _GAPS = {
     "journal_full": "the disk of the journal was full",
     "load_failed": "the load could not go on",
     "not_reported_by_engine": "the engine reported no window",
+    "nothing_printed": "the command printed nothing that was measured",
     "worker_frozen": "what reads the engine was stopped",
     "worker_interrupted": "the worker was interrupted",
 }

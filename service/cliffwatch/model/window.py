@@ -33,6 +33,10 @@ _REQUESTED = ("requested_operations_per_second", "target_rate")
 #: Event of a run's first engine with the grid line on which its load began (`start`): reported when it was not ready
 #: for the planned line, or when it begins within its first window, which is then short for that reason.
 BEGUN = "begun"
+#: Event of an engine that reads what a program prints: from now on no line reports a measurement, and no window comes.
+#: The remedy of the usual cause follows.
+NOTHING_PRINTED = "nothing_printed"
+FLUSH_REMEDY = "if it buffers its output, make it write each line at once, as by `stdbuf -oL` or `python -u`"
 
 
 @dataclass(frozen=True, slots=True)

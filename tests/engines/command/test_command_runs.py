@@ -144,6 +144,37 @@ def test_a_program_that_speaks_the_engine_contract(state: Path) -> None:
     assert [window.counters["operations"] for window in windows] == [500] * 6
 
 
+#: Prints a line of a second's work each second, into a buffer of 4 KiB.
+BUFFERING = """
+import os, sys, time
+out = os.fdopen(1, "w", buffering=4096)
+due = time.time()
+while True:
+    due += 0.2
+    time.sleep(max(0.0, due - time.time()))
+    out.write("rate: 1000.0 op/s p99: 2.1 ms".ljust(230) + "\\n")
+"""
+
+
+@pytest.mark.parametrize("seconds", [3, 12])
+def test_a_command_that_buffers_its_output_is_no_pass(state: Path, seconds: int) -> None:
+    script = state / "buffering.py"
+    script.write_text(BUFFERING)
+    pattern = r"rate: (?P<operations_per_second>[0-9.]+) op/s p99: (?P<p99>[0-9.]+) ms"
+    output = {"format": "progress", "pattern": pattern, "unit": "milliseconds"}
+    allow(state, "buffering", definition(command=[sys.executable, str(script)], output=output))
+    directory = queue(state, "buffering", ObservedTarget(name="demo"), phases={"soak": f"{seconds}s"})
+    execute_run(directory)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert report["verdict"]["name"] == ("failed" if seconds == 3 else "invalid")
+    assert "stdbuf -oL" in report["verdict"]["reasons"][0]
+    assert report["findings"] == []
+    rates = [window.counters["operations"] / window.seconds for window in windows_of(directory)]
+    assert all(rate == pytest.approx(1000, rel=0.2) for rate in rates), "no burst"
+    if seconds == 12:
+        assert {event.name for event in events(directory) if event.type == "gap"} == {"nothing_printed"}
+
+
 def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path) -> None:
     allow(state, "short", definition(command=["sh", "-c", "echo nothing to do >&2; exit 3"]))
     directory = queue(state, "short", ObservedTarget(name="demo"), engine_restarts=1)

@@ -19,6 +19,8 @@ from cliffwatch.engines.command.windows import CommandWindows
 
 #: Reads a line that was received at a moment of the run's time line. Raises one of `NOT_A_LINE` for another line.
 LineReader = Callable[[str, float], None]
+#: A first line within so many windows reports at most one of them: the time before was the program's start.
+_STARTING_WINDOWS = 2.5
 NOT_A_LINE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -59,7 +61,7 @@ class _IntervalLog:
         if 0 < distance < length / LONGER:
             length = distance
         self._begins[interval.tag] = begin
-        self._windows.add_histogram(begin + length / 2, histogram)
+        self._windows.add_histogram(begin + length / 2, length, histogram)
 
 
 class _K6:
@@ -75,15 +77,17 @@ class _K6:
 
     def __call__(self, line: str, received_at: float) -> None:
         record: dict[str, Any] = json.loads(line)
-        metric = record.get("metric")
-        if record.get("type") != "Point" or metric not in {self._metric, *self._counted}:
+        if record.get("type") != "Point":
             return
-        data = record["data"]
+        metric, data = record.get("metric"), record["data"]
         at = datetime.fromisoformat(str(data["time"])).timestamp() + self._ahead
         if metric == self._metric:
             self._windows.add_latency(at, _nanoseconds(float(data["value"]), 1e6))
-        elif data["value"]:
-            self._windows.add_count(at, self._counted[str(metric)], _count(data["value"]))
+        elif metric in self._counted:
+            self._windows.add_count(at, self._counted[metric], _count(data["value"]))
+        else:
+            # While the target stalls, k6 still reports its virtual users.
+            self._windows.hear(at)
 
 
 class _Latencies:
@@ -107,26 +111,31 @@ class _Progress:
         self._pattern = re.compile(pattern)
         self._unit = output.unit_nanoseconds
         self._windows = windows
-        self._last = start
+        self._start = start
+        self._last: float | None = None
         self._numbers = PrintedNumbers()
 
     def __call__(self, line: str, received_at: float) -> None:
         found = self._pattern.search(line)
         if found is None:
             return
-        seconds, self._last = received_at - self._last, received_at
-        # The line is of the time before it, which may be the whole window that has just ended.
-        middle = received_at - seconds / 2
+        begin, self._last = self._begin(received_at), received_at
         values = self._numbers.parse({name: text for name, text in found.groupdict().items() if text is not None})
-        for name in COUNT_GROUPS:
-            if name in values:
-                self._windows.add_count(middle, name, values[name])
+        counts = {name: values[name] for name in COUNT_GROUPS if name in values}
         for name in RATE_GROUPS:
             if name in values:
-                self._windows.add_count(middle, name.removesuffix("_per_second"), values[name] * seconds)
+                counts[name.removesuffix("_per_second")] = values[name] * (received_at - begin)
         quantiles = {name: values[name] * self._unit / 1e9 for name in QUANTILE_GROUPS if name in values}
-        if quantiles:
-            self._windows.add_quantiles(middle, quantiles)
+        self._windows.add_line(begin, received_at, counts, quantiles)
+
+    def _begin(self, received_at: float) -> float:
+        """Begin of the time that a line reports."""
+        if self._last is not None:
+            return self._last
+        # Before its first line a program may have been starting.
+        window_seconds = self._windows.window_seconds
+        is_starting = received_at - self._start <= _STARTING_WINDOWS * window_seconds
+        return max(self._start, received_at - window_seconds) if is_starting else self._start
 
 
 def _count(value: Any) -> int:

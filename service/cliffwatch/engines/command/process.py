@@ -12,15 +12,21 @@ import time
 
 from cliffwatch.engines.command.definition import Output
 from cliffwatch.engines.command.formats import NOT_A_LINE, reader_of
-from cliffwatch.engines.command.windows import CommandWindows
+from cliffwatch.engines.command.windows import CLOSING_SECONDS, LONG_WINDOWS, CommandWindows
 from cliffwatch.engines.late_start import begin_of
 from cliffwatch.engines.run_time import OFFSET_VARIABLE, run_time
 from cliffwatch.model.document import Strict
 from cliffwatch.model.operation import Operation
-from cliffwatch.model.window import EngineEnd, EngineEvent, EngineRecord, format_engine_line
+from cliffwatch.model.window import (
+    FLUSH_REMEDY,
+    NOTHING_PRINTED,
+    EngineEnd,
+    EngineEvent,
+    EngineRecord,
+    EngineWindow,
+    format_engine_line,
+)
 
-#: A window is closed so long after its end, at most half a window: by then the lines of its time are there.
-_CLOSING_SECONDS = 0.25
 _WAIT_SECONDS = 0.1
 _END_SECONDS = 5.0
 _CHUNK_BYTES = 1 << 20
@@ -28,6 +34,7 @@ _LINE_LIMIT_BYTES = 1 << 22
 #: Variables that a command gets: none with a secret of the service.
 VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", OFFSET_VARIABLE)
 NOT_UNDERSTOOD = "output_not_understood"
+PRINTED_LATE = "printed_late"
 
 
 class CommandJob(Strict):
@@ -55,6 +62,8 @@ class _Load:
         self._start, self._stop = begin.start, begin.stop
         self._windows = CommandWindows(job.operation, self._start, job.window_seconds, job.rate)
         self._reader = reader_of(job.output, self._windows, run_time() - time.time(), self._start)
+        #: Whether no line reports the last window, and whether one reported any.
+        self._is_silent = self._was_heard = False
         self._rest = b""
         self._strange = 0
         self._first_strange = ""
@@ -88,24 +97,49 @@ class _Load:
 
     def _read_windows(self, process: "subprocess.Popen[bytes]", selector: selectors.BaseSelector) -> EngineEnd:
         seconds = self._job.window_seconds
-        closing = min(_CLOSING_SECONDS, seconds / 2)
+        # Windows are closed so long after their end: by then the lines of their time are there.
+        closing = min(CLOSING_SECONDS, seconds / 2)
         count = round((self._stop - self._start) / seconds)
         for number in range(count):
             begin = self._start + number * seconds
-            while (left := begin + seconds + closing - run_time()) > 0 and not self._stopping:
+            while (left := self._closes_at(begin + seconds, closing) - run_time()) > 0 and not self._stopping:
                 is_over = self._read(selector, left)
                 # A command that knows how long the load lasts may end a moment before it.
                 if is_over and process.poll() is not None and run_time() < self._stop - seconds / 2:
                     self._report_strange()
                     words = f"the command ended with status {process.returncode} before the load was over"
                     return EngineEnd("failed", words)
+            # What arrived while this process did not run is there, too.
+            self._read(selector, 0.0)
             measured = run_time() - begin
-            window = self._windows.take(round(measured, 6) if measured < seconds else None)
-            print(format_engine_line(window, number), flush=True)
+            partly = round(measured, 6) if measured < seconds else None
+            self._report(self._windows.take(partly, is_last=number == count - 1), number)
             self._report_strange()
             if self._stopping:
-                break
+                return EngineEnd("completed")
+        if not self._was_heard:
+            words = f"the command printed no line that reports what it measured; {FLUSH_REMEDY}"
+            return EngineEnd("failed", words, restart=False)
         return EngineEnd("completed")
+
+    def _closes_at(self, end: float, closing: float) -> float:
+        """When a window is closed. A line of progress reports the time since the line before, and may come a window and
+        a half later; when the load is over, no more lines come."""
+        if self._job.output.format != "progress" or self._windows.is_reported():
+            return end + closing
+        return min(end + LONG_WINDOWS * self._job.window_seconds, self._stop) + closing
+
+    def _report(self, window: EngineWindow | None, number: int) -> None:
+        """Print a window; where there is none, since no line reports it, an event that says so once."""
+        if window is not None:
+            print(format_engine_line(window, number), flush=True)
+        elif not self._is_silent:
+            _print(EngineEvent(run_time(), NOTHING_PRINTED, {"message": FLUSH_REMEDY}))
+        self._is_silent = window is None
+        self._was_heard = self._was_heard or window is not None
+        if late := self._windows.take_late():
+            what = "lines reported a time more than a window before they came, and are not counted"
+            _print(EngineEvent(run_time(), PRINTED_LATE, {"count": late, "message": f"{what}; {FLUSH_REMEDY}"}))
 
     def _read(self, selector: selectors.BaseSelector, seconds: float) -> bool:
         """Read what arrives within `seconds`, or a little of it; returns whether the output is over."""
