@@ -84,7 +84,6 @@ def test_a_phase_column_declares_phases() -> None:
         ),
         (("row,window,p99_seconds", "window,0,1"), "soak.csv line 1", "export the run again with `--format analyze`"),
         (("0,0.01", "10,0.01"), "soak.csv line 1", "names of columns; write one first, such as elapsed_seconds,p50"),
-        (("elapsed_seconds;p99", "0;1"), "soak.csv line 1", "separate them by commas"),
         ((HEADER, "-1,0.01,0.1,1"), "soak.csv line 2, elapsed_seconds", "write the seconds since the run began"),
         ((HEADER, '0,"0.01', *["10,0.01,0.1,1"] * 12_000), "soak.csv line 2", "a quotation mark that is not closed"),
         (("elapsed_seconds,p99,p99", "0,1,1"), "soak.csv line 1", "twice"),
@@ -136,3 +135,19 @@ def test_events_that_are_wrong_are_refused(lines: tuple[str, ...], field: str) -
     with pytest.raises(Problem) as caught:
         read_notices(lines)
     assert [fault.field for fault in caught.value.faults] == [field]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("elapsed_seconds;p99;operations_per_second", "0;0,0123;1000,5", "10;0,0125;1.000,5"),
+        ("elapsed_seconds\tp99\toperations_per_second", "0\t0,0123\t1000,5", "10\t0,0125\t1000,5"),
+        ("elapsed_seconds\tp99\toperations_per_second", "0\t0.0123\t1000.5", "10\t0.0125\t1000.5"),
+    ],
+)
+def test_semicolons_and_tabs_separate_columns_and_a_comma_then_is_decimal(lines: tuple[str, ...]) -> None:
+    table = read_table(lines, "soak.csv")
+    assert [dict(sample.values) for sample in table.samples] == [
+        {"p99": 0.0123, "operations_per_second": 1000.5},
+        {"p99": 0.0125, "operations_per_second": 1000.5},
+    ]

@@ -7,8 +7,9 @@ table, `elapsed_seconds,name`, lists restarts and similar events.
 import csv
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from cliffwatch.analysis.finding import Notice, Role
 from cliffwatch.analysis.table import (
@@ -27,6 +28,7 @@ from cliffwatch.analysis.table import (
 )
 from cliffwatch.base.clock import LAST_MOMENT
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.printed_numbers import with_decimal_point
 from cliffwatch.base.suggestion import did_you_mean
 
 #: The first column of `cliffwatch run export --format csv`, a format that is not read here.
@@ -46,7 +48,7 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
     fault. Rows have to be in order of time. A column `phase` may name the phase of each row.
     """
     faults: list[FieldFault] = []
-    rows = csv.reader(lines)
+    rows = _cells(lines)
     header = _header(rows, name, (TIME_COLUMN, *COLUMNS, *ABOUT_COLUMNS))
     found = {column: series for column in header if (series := series_of_column(column)) is not None}
     if not any(series.role in (Role.LATENCY, Role.DEVICE_LATENCY) for series in found.values()):
@@ -84,7 +86,7 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
 def read_notices(lines: Iterable[str], name: str = "events") -> list[Notice]:
     """Known events of an `elapsed_seconds,name` CSV, in order of time. Raises Problem(bad_request)."""
     faults: list[FieldFault] = []
-    rows = csv.reader(lines)
+    rows = _cells(lines)
     header = _header(rows, name, (TIME_COLUMN, NAME_COLUMN))
     if NAME_COLUMN not in header:
         raise _refusal(name, [FieldFault(f"{name} line 1", f"has no column {NAME_COLUMN}; write {TIME_COLUMN},name")])
@@ -104,6 +106,15 @@ def read_notices(lines: Iterable[str], name: str = "events") -> list[Notice]:
     return sorted(notices, key=lambda notice: notice.at)
 
 
+def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Cells of each row. Where semicolons or tabs separate the columns, a comma within a number is decimal."""
+    remaining = iter(lines)
+    first = next(remaining, "")
+    delimiter = next((each for each in (",", ";", "\t") if each in first), ",")
+    rows = csv.reader(chain([first], remaining), delimiter=delimiter)
+    return rows if delimiter == "," else ([with_decimal_point(cell) for cell in row] for row in rows)
+
+
 def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[str]:
     try:
         first = next(iter(rows), [])
@@ -117,8 +128,6 @@ def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[
         raise _refusal(name, [FieldFault(place, f"is empty; {example}")])
     if all(_is_number(cell) for cell in header):
         raise _refusal(name, [FieldFault(place, f"holds numbers and no names of columns; {example}")])
-    if len(header) == 1 and ";" in header[0]:
-        raise _refusal(name, [FieldFault(place, "separates fields by semicolons; separate them by commas")])
     if header[0] == EXPORT_COLUMN:
         remedy = "export the run again with `--format analyze`, or name the run itself"
         raise _refusal(name, [FieldFault(place, f"is that of `cliffwatch run export --format csv`; {remedy}")])

@@ -36,11 +36,17 @@ class PrintedNumbers:
     def _number(self, text: str) -> float:
         if _GROUPED.fullmatch(text) and not (self._comma_is_decimal and _EITHER.fullmatch(text)):
             text = text.replace(",", "")
-        elif found := _DECIMAL.fullmatch(text):
-            text = f"{found['whole'].replace('.', '')}.{found['rest']}"
+        else:
+            text = with_decimal_point(text)
         if "_" in text or not text.isascii():
             raise ValueError(f"{text[:40]!r} is not a number")
         value = float(text)
         if value < 0 or math.isinf(value):
             raise ValueError(f"{text[:40]!r} is no measurement")
         return value
+
+
+def with_decimal_point(text: str) -> str:
+    """The number with a point in place of its one comma, which is decimal; any other text as it is."""
+    found = _DECIMAL.fullmatch(text.strip())
+    return text if found is None else f"{found['whole'].replace('.', '')}.{found['rest']}"

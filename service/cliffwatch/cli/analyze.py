@@ -1,12 +1,9 @@
 """`cliffwatch analyze …`: find changes in a run, a journal, a CSV or another program's output. Needs no service."""
 
-import gzip
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -16,6 +13,7 @@ from cliffwatch.analysis.finding import Role
 from cliffwatch.analysis.table import Table
 from cliffwatch.base.documents import why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.text_files import UnreadableTextError, opened_text
 from cliffwatch.base.units import format_length, format_number, format_ratio, six_digits
 from cliffwatch.cli import completion
 from cliffwatch.cli.output import ABSENT, Output, print_json, put, say, show_latency, show_seconds, table_lines
@@ -135,7 +133,8 @@ def analyze(
 def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     from cliffwatch.analysis.csv_table import read_table
 
-    table = read_table(_lines(path, "the table"), path.name)
+    with _opened(path, "the table") as file:
+        table = read_table(file, path.name)
     return replace(_judged(table, events, mode), read=f"{_extent(table)}.")
 
 
@@ -144,23 +143,25 @@ def _of_output(
 ) -> Analysis:
     from cliffwatch.labs.outputs.formats import read_output
 
-    try:
-        with _opened(path) as file:
-            output = read_output((line.rstrip("\n") for line in file), path.name, format_, unit)
-    except (EOFError, zlib.error) as error:
-        raise _unreadable(path, "the file", f"it is no whole gzip file: {error}") from error
-    except OSError as error:
-        raise _unreadable(path, "the file", why_unreadable(error)) from error
+    # A program's output may hold what others wrote: what is no text of the encoding is replaced.
+    with _opened(path, "the file", errors="replace") as file:
+        output = read_output((line.rstrip("\n") for line in file), path.name, format_, unit)
     operations = "" if output.operations is None else f", {output.operations:,} operations"
     said = [f"{_extent(output.table)}{operations}.", *filter(None, [output.remark])]
     return replace(_judged(output.table, events, mode), read=" ".join(said))
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    """Open a file as UTF-8 text, decompressing it if its name ends in .gz. Undecodable bytes are replaced."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        yield TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
+def _opened(path: Path, what: str, errors: str = "strict") -> Iterator[TextIO]:
+    try:
+        with opened_text(path, errors) as file:
+            yield file
+    except UnreadableTextError as error:
+        raise _unreadable(path, what, str(error)) from error
+    except OSError as error:
+        raise _unreadable(path, what, f"{why_unreadable(error)}; correct the path") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, what, f"{why_unreadable(error)}; save it as UTF-8") from error
 
 
 def _extent(table: Table) -> str:
@@ -182,7 +183,10 @@ def _judged(table: Table, events: Path | None, mode: Mode) -> Analysis:
     from cliffwatch.analysis.wording import sentence_of
     from cliffwatch.analysis.work import not_asked_for
 
-    notices = [*table.notices, *(read_notices(_lines(events, "--events"), events.name) if events is not None else [])]
+    notices = [*table.notices]
+    if events is not None:
+        with _opened(events, "--events") as file:
+            notices += read_notices(file, events.name)
     find = analysis if mode is Mode.OFFLINE else replay
     findings = find(table.series, table.samples, notices, table.window_seconds)
     known = {one.name: one for one in table.series}
@@ -265,15 +269,8 @@ def _row_of_document(finding: Mapping[str, Any]) -> dict[str, Any]:
     return row | rest
 
 
-def _lines(path: Path, what: str) -> Sequence[str]:
-    try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, what, why_unreadable(error)) from error
-
-
 def _unreadable(path: Path, what: str, why: str) -> Problem:
-    fault = FieldFault(what, f"{path} cannot be read: {why}; correct the path")
+    fault = FieldFault(what, f"{path} cannot be read: {why}")
     return Problem(Code.BAD_REQUEST, f"{what} cannot be read", [fault])
 
 

@@ -280,6 +280,11 @@ REFUSED: dict[str, tuple[OutputFormat, list[str], str]] = {
         ['{"publishRate": ["a"]}'],
         "out.txt: publishRate[0] is 'a', and no number that was measured",
     ),
+    "fio's client mode": (
+        OutputFormat.FIO_JSON,
+        ["{", '"fio version": "fio-3.36", "client_stats": [{"jobname": "a"}]', "}"],
+        "out.txt line 3: ends an object of fio's client mode (`client_stats`), which is not read; give what `fio",
+    ),
     "damaged": (OutputFormat.HLOG, ["1.0,1.0,1.0,HISTFAAAA"], "out.txt line 1: not an HdrHistogram V2 payload"),
 }
 
@@ -319,3 +324,25 @@ def test_a_compressed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     problem = analyze(cut, "pgbench").exception
     assert isinstance(problem, Problem)
     assert "cannot be read" in problem.faults[0].message
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_output_in_the_encoding_of_another_system_is_read(tmp_path: Path, encoding: str) -> None:
+    text = (FILES / "pgbench-progress.txt").read_text(encoding="utf-8")
+    (tmp_path / "pgbench.err").write_bytes(text.replace("\n", "\r\n").encode(encoding))
+    assert "windows of 1 s" in document(analyze(tmp_path / "pgbench.err", "pgbench", "--format", "json"))["read"]
+
+
+@pytest.mark.parametrize("arguments", [["--from", "pgbench"], []])
+def test_a_compression_that_is_not_read_is_named(tmp_path: Path, arguments: list[str]) -> None:
+    path = tmp_path / "soak"
+    path.write_bytes(b"\x28\xb5\x2f\xfd and so on")
+    problem = CliRunner().invoke(app, ["analyze", str(path), *arguments]).exception
+    assert isinstance(problem, Problem)
+    assert problem.faults[0].message.endswith("compressed with zstd, which is not read; decompress it with `zstd -d`")
+
+
+def test_progress_by_a_wall_clock_that_was_set_back_is_no_second_run() -> None:
+    lines = [f"progress: {1_790_000_000 + at}.5 s, 9.0 tps, lat 2.000 ms stddev 1.0" for at in (10, 20, 30, 5, 15)]
+    words = refusal(OutputFormat.PGBENCH, *lines)
+    assert words.startswith("out.txt line 4: is 25 s before line 3 by its time: the clock was set back between them")

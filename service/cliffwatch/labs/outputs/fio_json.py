@@ -56,6 +56,11 @@ def read(lines: Iterable[str]) -> Reading:
 
 def _read_object(number: int, document: dict[str, Any]) -> tuple[Snapshot, _Sums, float]:
     """Parse an object: counts and sums of latencies so far, and the longest latency in seconds. Raises BadLineError."""
+    if "client_stats" in document:
+        what = "ends an object of fio's client mode (`client_stats`), which is not read"
+        raise BadLineError(
+            number, f"{what}; give what `fio --output-format=json+ --status-interval=1` writes on the host"
+        )
     try:
         return read_snapshot(document), _sums(document), _longest_seconds(document)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
