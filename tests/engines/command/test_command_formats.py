@@ -166,6 +166,31 @@ def test_progress_of_db_bench_counts_since_the_line_before() -> None:
     assert (window.latency, window.quantiles) == ({}, {})
 
 
+def test_totals_since_the_start_are_counted_by_their_increases() -> None:
+    pattern = r"(?P<operations_total>[0-9]+) done, (?P<errors_total>[0-9]+) failed"
+    windows, line = read({"format": "progress", "pattern": pattern})
+    for second, (done, failed) in enumerate([(100, 0), (250, 2), (400, 2), (50, 1)], 1):
+        line(f"{done} done, {failed} failed", START + second)
+    assert taken(windows).counters == {"operations": 450, "errors": 3}, "of the last line all: it began again"
+
+
+@pytest.mark.parametrize(
+    ("counts", "growing"),
+    [
+        (range(100, 2500, 100), "operations"),
+        ([100] * 50, ""),
+        ([*range(100, 2500, 100), 2300], ""),
+        ([100, 101, 100, 102, 103], ""),
+        ([min(100 * number, 1000) + number % 2 for number in range(50)], ""),
+    ],
+)
+def test_a_count_that_only_grows_is_a_total(counts: list[int], growing: str) -> None:
+    windows, line = read({"format": "progress", "pattern": r"(?P<operations>[0-9]+) done"})
+    for second, count in enumerate(counts, 1):
+        line(f"{count} done", START + second / 10)
+    assert windows.growing == growing
+
+
 def test_progress_of_the_kafka_producer_s_test() -> None:
     pattern = r"(?P<operations>[0-9]+) records sent, .* ms avg latency, (?P<max>[0-9.]+) ms max latency"
     windows, line = read({"format": "progress", "pattern": pattern, "unit": "milliseconds"})

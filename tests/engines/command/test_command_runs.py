@@ -175,6 +175,17 @@ def test_a_command_that_buffers_its_output_is_no_pass(state: Path, seconds: int)
         assert {event.name for event in events(directory) if event.type == "gap"} == {"nothing_printed"}
 
 
+def test_totals_that_are_taken_for_counts_fail_the_load(state: Path) -> None:
+    script = "n=0; while :; do n=$((n + 10)); echo $n done; sleep 0.1; done"
+    output = {"format": "progress", "pattern": "(?P<operations>[0-9]+) done"}
+    allow(state, "totals", definition(command=["sh", "-c", script], output=output))
+    directory = queue(state, "totals", ObservedTarget(name="demo"), phases={"soak": "4s"})
+    execute_run(directory)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert report["verdict"]["name"] == "failed"
+    assert "name the group operations_total" in report["verdict"]["reasons"][0]
+
+
 def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path) -> None:
     allow(state, "short", definition(command=["sh", "-c", "echo nothing to do >&2; exit 3"]))
     directory = queue(state, "short", ObservedTarget(name="demo"), engine_restarts=1)

@@ -31,6 +31,9 @@ BUILT_IN = ("seconds", "start", "stop", "window_seconds", "directory", "servers"
 UNITS_NANOSECONDS = {"seconds": 1e9, "milliseconds": 1e6, "microseconds": 1e3, "nanoseconds": 1.0}
 #: Groups of a pattern: counts since the line before, rates, and quantiles.
 COUNT_GROUPS = ("operations", "bytes", "errors", "skipped")
+#: What follows the name of a count that a program states as a total since its start.
+TOTAL = "_total"
+TOTAL_GROUPS = tuple(f"{name}{TOTAL}" for name in COUNT_GROUPS)
 RATE_GROUPS = ("operations_per_second", "bytes_per_second")
 QUANTILE_GROUPS = ("p50", "p90", "p99", "p999", "p9999", "max")
 _NAME = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -100,11 +103,13 @@ class Output(Strict):
             names = re.compile(pattern).groupindex
         except re.error as error:
             raise ValueError(f"`pattern`: it is no regular expression: {error}") from error
-        known = (*COUNT_GROUPS, *RATE_GROUPS, *QUANTILE_GROUPS)
+        known = (*COUNT_GROUPS, *TOTAL_GROUPS, *RATE_GROUPS, *QUANTILE_GROUPS)
         if unknown := next((name for name in names if name not in known), None):
             raise ValueError(f"`pattern`: {unknown!r} is not one of the groups {', '.join(known)}")
-        if not set(names) & {"operations", "operations_per_second"}:
-            raise ValueError("`pattern`: it needs a group `operations` or `operations_per_second`")
+        if not set(names) & {"operations", "operations_total", "operations_per_second"}:
+            raise ValueError("`pattern`: it needs a group `operations`, `operations_total` or `operations_per_second`")
+        if twice := next((name for name in COUNT_GROUPS if name in names and name + TOTAL in names), None):
+            raise ValueError(f"`pattern`: {twice} is counted twice, also by {twice}{TOTAL}")
 
     @property
     def unit_nanoseconds(self) -> float:

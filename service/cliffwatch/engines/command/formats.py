@@ -14,7 +14,8 @@ from typing import Any
 from cliffwatch.base.histogram import HIGHEST_NANOSECONDS, Histogram
 from cliffwatch.base.interval_log import LONGER, LogClock, parse_interval
 from cliffwatch.base.printed_numbers import PrintedNumbers
-from cliffwatch.engines.command.definition import COUNT_GROUPS, QUANTILE_GROUPS, RATE_GROUPS, Output
+from cliffwatch.engines.command.definition import QUANTILE_GROUPS, RATE_GROUPS, Output
+from cliffwatch.engines.command.totals import Totals
 from cliffwatch.engines.command.windows import CommandWindows
 
 #: Reads a line that was received at a moment of the run's time line. Raises one of `NOT_A_LINE` for another line.
@@ -114,6 +115,7 @@ class _Progress:
         self._start = start
         self._last: float | None = None
         self._numbers = PrintedNumbers()
+        self._totals = Totals()
 
     def __call__(self, line: str, received_at: float) -> None:
         found = self._pattern.search(line)
@@ -121,7 +123,8 @@ class _Progress:
             return
         begin, self._last = self._begin(received_at), received_at
         values = self._numbers.parse({name: text for name, text in found.groupdict().items() if text is not None})
-        counts = {name: values[name] for name in COUNT_GROUPS if name in values}
+        counts = self._totals.counts(values)
+        self._windows.growing = self._totals.growing
         for name in RATE_GROUPS:
             if name in values:
                 counts[name.removesuffix("_per_second")] = values[name] * (received_at - begin)

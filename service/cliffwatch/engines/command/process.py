@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from cliffwatch.engines.command.definition import Output
+from cliffwatch.engines.command.definition import TOTAL, Output
 from cliffwatch.engines.command.formats import NOT_A_LINE, reader_of
 from cliffwatch.engines.command.windows import CLOSING_SECONDS, LONG_WINDOWS, CommandWindows
 from cliffwatch.engines.late_start import begin_of
@@ -117,6 +117,11 @@ class _Load:
             self._report_strange()
             if self._stopping:
                 return EngineEnd("completed")
+        if name := self._windows.growing:
+            words = (
+                f"`{name}` of the pattern never fell from one line to the next, so that it is a total since the start"
+            )
+            return EngineEnd("failed", f"{words}; name the group {name}{TOTAL}", restart=False)
         if not self._was_heard:
             words = f"the command printed no line that reports what it measured; {FLUSH_REMEDY}"
             return EngineEnd("failed", words, restart=False)

@@ -39,6 +39,8 @@ class CommandWindows:
         self._taken = 0
         self._open: dict[int, _OpenWindow] = {}
         self._late = 0
+        #: Name of a count that only grows, so that it must be a total; empty without one.
+        self.growing = ""
         #: Windows that the last line of progress reports: of each the number, and the share of the line.
         self._shares: list[tuple[int, float]] = []
         self._reported_until = start
