@@ -13,7 +13,15 @@ from cliffwatch.analysis.table import ERRORS_COLUMN
 from cliffwatch.base.histogram import QUANTILES
 from cliffwatch.engines.fio.snapshot import Snapshot, WentBackError, difference, read_snapshot
 from cliffwatch.engines.fio.stream import Damaged, OutputStream, Text
-from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Progress, Reading, quantile_column, rows_of_progress
+from cliffwatch.labs.outputs.rows import (
+    RATE_COLUMN,
+    BadLineError,
+    Progress,
+    Reading,
+    quantile_column,
+    require_total,
+    rows_of_progress,
+)
 
 _DIRECTIONS = ("write", "read", "trim", "sync")
 _Sums = dict[str, tuple[int, float]]
@@ -23,6 +31,7 @@ def read(lines: Iterable[str]) -> Reading:
     """Read fio's JSON. Raises BadLineError for an object that is not fio's, or whose counts decrease."""
     stream = OutputStream()
     objects: list[tuple[int, Snapshot, _Sums]] = []
+    total: int | None = None
     longest = (0.0, 0.0)
     for number, line in enumerate(lines, start=1):
         for piece in stream.feed(f"{line}\n".encode()):
@@ -31,6 +40,7 @@ def read(lines: Iterable[str]) -> Reading:
             if not isinstance(piece, Text):
                 snapshot, sums, seconds = _read_object(number, piece)
                 objects.append((number, snapshot, sums))
+                total = _operations(piece)
                 longest = max(longest, (seconds, -snapshot.at_seconds))
     # An object that the end of the file cuts off is left out: fio was killed within it, or is still writing.
     if not objects:
@@ -48,6 +58,8 @@ def read(lines: Iterable[str]) -> Reading:
             raise BadLineError(later[0], f"ends an object that counts less than the one before ({error})") from error
         operations += round(numbers[RATE_COLUMN] * (later[1].at_seconds - earlier[1].at_seconds))
         said.append(Progress(later[0], later[1].at_seconds, numbers))
+    if total is not None:
+        require_total(objects[-1][0], "operations", operations, total)
     has_bins = any(snapshot.write.bins or snapshot.read.bins for _, snapshot, _ in objects)
     remark = "" if has_bins else "fio's JSON has a mean and no percentile of an interval; `--output-format=json+` has."
     slowest = (longest[0], -longest[1] - start[1].at_seconds)
@@ -77,6 +89,13 @@ def _sums(document: dict[str, Any]) -> _Sums:
             sum(int(each["N"]) * float(each["mean"]) for each in described) / 1e9,
         )
     return found
+
+
+def _operations(document: dict[str, Any]) -> int | None:
+    """Number of operations so far, as fio counts them apart from latencies. None where a job does not state it."""
+    counts = [job.get(way, {}).get("total_ios") for job in document["jobs"] for way in ("read", "write", "trim")]
+    known = [count for count in counts if isinstance(count, int)]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _longest_seconds(document: dict[str, Any]) -> float:

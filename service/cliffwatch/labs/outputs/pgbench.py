@@ -18,6 +18,8 @@ from cliffwatch.labs.outputs.rows import (
     BadLineError,
     Progress,
     Reading,
+    require_rates,
+    require_total,
     rows_of_progress,
 )
 
@@ -37,6 +39,13 @@ _TRANSACTION = re.compile(
 #: `--latency-limit` the number of skipped transactions. Since release 15 all of them are there, and also transactions
 #: retried, retries, and failures.
 _SUMS = re.compile(r"\d{9,11}(?: \d{1,30}){5}(?: \d{1,30})*\s*$")
+#: Lines of the summary at the end, on standard output: counts of the whole run, by column.
+_TOTALS = {
+    RATE_COLUMN: re.compile(r"number of transactions actually processed: (?P<count>\d{1,15})"),
+    ERRORS_COLUMN: re.compile(r"number of failed transactions: (?P<count>\d{1,15})"),
+    SKIPPED_COLUMN: re.compile(r"number of transactions skipped: (?P<count>\d{1,15})"),
+}
+_WORDS = {ERRORS_COLUMN: "failed", SKIPPED_COLUMN: "skipped"}
 _FIELDS_OF_15 = 14
 _SKIPPED_FIELD, _FAILED_FIELD = 10, 13
 #: Least share of intervals that have a successor one length later.
@@ -47,6 +56,7 @@ def read(lines: Iterable[str]) -> Reading:
     """Read pgbench's output. Raises BadLineError for a line that begins like the format but cannot be read."""
     said: list[Progress] = []
     log = OperationLog()
+    totals: dict[str, tuple[int, int]] = {}
     sums: list[_Interval] = []
     for number, line in enumerate(lines, start=1):
         if line.startswith("progress: "):
@@ -63,10 +73,23 @@ def read(lines: Iterable[str]) -> Reading:
                 log.add_skipped(number, end)
             else:
                 log.add_failure(number, end)
+        elif line.startswith("number of "):
+            found_totals = {column: pattern.match(line) for column, pattern in _TOTALS.items()}
+            totals |= {column: (number, int(found["count"])) for column, found in found_totals.items() if found}
     if said:
         rows = rows_of_progress(said, None if said[0].end > EPOCH_FROM else 0.0)
+        _require_totals(rows, totals)
         return Reading(rows, remark="A progress line of pgbench has a mean and no percentile; `--log` gives them.")
     return _of_sums(sums) if sums else log.reading()
+
+
+def _require_totals(rows: list[Row], totals: dict[str, tuple[int, int]]) -> None:
+    """Raise BadLineError where the summary differs from the progress lines."""
+    for column, (line, total) in totals.items():
+        if column == RATE_COLUMN:
+            require_rates(rows, line, total, "transactions")
+        elif counts := [row.numbers[column] for row in rows if column in row.numbers]:
+            require_total(line, f"{_WORDS[column]} transactions", sum(counts), total, 2 * max(counts))
 
 
 def _numbers(found: re.Match[str]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from cliffwatch.analysis.table import END_COLUMN, Row
 RATE_COLUMN = "operations_per_second"
 #: Most that a program's own total may differ from the sum of its lines.
 TOTAL_TOLERANCE = 0.01
+_RATE_ROUNDING = 0.05
 #: Times above this are seconds since the epoch.
 EPOCH_FROM = 1e8
 #: A number as programs print it; longer ones are damage.
@@ -69,10 +70,18 @@ def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list
 
 
 def require_total(line: int, what: str, found: float, total: float, unprinted: float = 0.0) -> None:
-    """Raise BadLineError where a total that the program states differs by more than 1 % from the sum of what was read.
+    """Raise BadLineError where a program's total differs by more than 1 % from the sum of what was read.
     `unprinted`: how much may be in the total alone, since it came after the last line."""
     if found - total > TOTAL_TOLERANCE * total or total - found > TOTAL_TOLERANCE * total + unprinted:
         raise BadLineError(line, f"states {total:,.0f} {what} in all, and the lines before it add up to {found:,.0f}")
+
+
+def require_rates(rows: Sequence[Row], line: int, total: float, what: str) -> None:
+    """`require_total` for the rates of rows, which have one decimal. What came after the last row is in the total
+    alone, as long as it is no more than two rows hold."""
+    counts = [row.numbers.get(RATE_COLUMN, 0.0) * (row.numbers[END_COLUMN] - row.at) for row in rows]
+    rounding = _RATE_ROUNDING * sum(row.numbers[END_COLUMN] - row.at for row in rows)
+    require_total(line, what, max(0.0, sum(counts) - rounding), total, 2 * max(counts) + 2 * rounding)
 
 
 def went_back(earlier: tuple[int, float], later: tuple[int, float]) -> BadLineError:

@@ -11,6 +11,7 @@ from cliffwatch.labs.outputs.rows import (
     Progress,
     Reading,
     quantile_column,
+    require_rates,
     rows_of_progress,
 )
 
@@ -21,6 +22,7 @@ _FAILED = re.compile(rf"\berr/s:? (?P<rate>{NUMBER})")
 _FILES = re.compile(
     rf"reads: (?P<read>{NUMBER}) MiB/s,? writes: (?P<written>{NUMBER}) MiB/s,? fsyncs: (?P<synced>{NUMBER})/s"
 )
+_TOTAL = re.compile(r" *total number of events: +(?P<count>\d{1,15})")
 _BLOCK = re.compile(rf"Block size (?P<size>{NUMBER})(?P<unit>[KMG]?i?B)")
 _UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 #: The default of `--file-block-size`.
@@ -30,13 +32,20 @@ _BLOCK_BYTES = 16384.0
 def read(lines: Iterable[str]) -> Reading:
     """Read sysbench's output. Raises BadLineError for a line that begins like the format but cannot be read."""
     said: list[Progress] = []
-    block_bytes = _BLOCK_BYTES
+    total: tuple[int, int] | None = None
+    block_bytes, has_files = _BLOCK_BYTES, False
     for number, line in enumerate(lines, start=1):
         if found := _BLOCK.match(line):
             block_bytes = float(found["size"]) * _UNITS.get(found["unit"], 1)
+        if found := _TOTAL.match(line):
+            total = (number, int(found["count"]))
         if found := _LINE.match(line):
             said.append(Progress(number, float(found["end"]), _numbers(number, line, block_bytes)))
+            has_files = has_files or found["rest"] == "reads"
     rows = rows_of_progress(said)
+    # A test of files counts blocks here, from rounded MiB/s, and events there.
+    if total is not None and rows and not has_files:
+        require_rates(rows, *total, "events")
     for row in rows:
         # It prints them per second.
         seconds = row.numbers[END_COLUMN] - row.at
