@@ -196,6 +196,17 @@ def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path) -> 
     assert "nothing to do" in died[0]
 
 
+def test_what_a_command_printed_before_it_died_is_kept(state: Path) -> None:
+    script = "for n in 1 2 3 4 5 6 7; do sleep 0.5; echo 50 done; done; exit 3"
+    output = {"format": "progress", "pattern": "(?P<operations>[0-9]+) done"}
+    allow(state, "dying", definition(command=["sh", "-c", script], output=output))
+    directory = queue(state, "dying", ObservedTarget(name="demo"), engine_restarts=0)
+    execute_run(directory)
+    windows = windows_of(directory)
+    assert len(windows) == 3
+    assert sum(window.counters["operations"] for window in windows) == pytest.approx(300, rel=0.1)
+
+
 def test_lines_that_are_not_understood_are_counted(state: Path) -> None:
     allow(state, "chatty", definition(command=["sh", "-c", "while :; do echo hello; sleep 0.2; done"]))
     directory = queue(state, "chatty", ObservedTarget(name="demo"), phases={"soak": "3s"})

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 
 from cliffwatch.engines.command.definition import TOTAL, Output
 from cliffwatch.engines.command.formats import NOT_A_LINE, reader_of
@@ -107,6 +108,7 @@ class _Load:
                 # A command that knows how long the load lasts may end a moment before it.
                 if is_over and process.poll() is not None and run_time() < self._stop - seconds / 2:
                     self._report_strange()
+                    self._report_waiting(range(number, count))
                     words = f"the command ended with status {process.returncode} before the load was over"
                     return EngineEnd("failed", words)
             # What arrived while this process did not run is there, too.
@@ -115,7 +117,7 @@ class _Load:
             partly = round(measured, 6) if measured < seconds else None
             self._report(self._windows.take(partly, is_last=number == count - 1), number)
             self._report_strange()
-            if self._stopping:
+            if self._stopping and begin + seconds >= run_time():
                 return EngineEnd("completed")
         if name := self._windows.growing:
             words = (
@@ -126,6 +128,13 @@ class _Load:
             words = f"the command printed no line that reports what it measured; {FLUSH_REMEDY}"
             return EngineEnd("failed", words, restart=False)
         return EngineEnd("completed")
+
+    def _report_waiting(self, numbers: Iterable[int]) -> None:
+        """Print the windows that lines report to their ends, and that were not closed yet."""
+        for number in numbers:
+            if not self._windows.is_reported():
+                break
+            self._report(self._windows.take(), number)
 
     def _closes_at(self, end: float, closing: float) -> float:
         """When a window is closed. A line of progress reports the time since the line before, and may come a window and
