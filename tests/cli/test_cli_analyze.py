@@ -100,24 +100,6 @@ def test_a_csv_with_too_much_missing_is_invalid(tmp_path: Path) -> None:
     assert document(result)["verdict"] == "invalid"
 
 
-@pytest.mark.parametrize(
-    ("idle", "phase", "verdict"), [(0, "", "pass"), (1, "", "pass"), (60, "", "invalid"), (60, "warm_up", "pass")]
-)
-@pytest.mark.parametrize("mode", ["offline", "online"])
-def test_a_csv_in_which_nothing_was_completed_at_first_is_no_pass(
-    tmp_path: Path, idle: int, phase: str, verdict: str, mode: str
-) -> None:
-    rows = [
-        f"{30 * at},{'' if at < idle else 0.002 + 0.0001 * (at % 3)},{0 if at < idle else 200}," for at in range(120)
-    ]
-    rows = [f"{row}{phase if place < idle else ''}" for place, row in enumerate(rows)]
-    path = tmp_path / "late.csv"
-    path.write_text("\n".join(["elapsed_seconds,p99,operations_per_second,phase", *rows]), encoding="utf-8")
-    body = document(analyze(path, "--format", "json", "--mode", mode))
-    assert body["verdict"] == verdict
-    assert ("completed in the first 30m of 1h" in body["reasons"][0]) == (verdict == "invalid")
-
-
 @pytest.mark.parametrize("value", ["", "nan", "0", "-1"])
 def test_a_csv_without_a_latency_that_was_measured_is_invalid_and_says_so(tmp_path: Path, value: str) -> None:
     path = tmp_path / "soak.csv"

@@ -5,9 +5,6 @@ from cliffwatch.analysis.finding import Role
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
 from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 from cliffwatch.analysis.table import Table
-from cliffwatch.analysis.thresholds import STALL_SECONDS
-from cliffwatch.analysis.verdict import COVERAGE_MINIMUM
-from cliffwatch.base.units import format_length
 
 #: Criteria of a run's verdict that a table does not hold; `_LONGEST` is one where the table has no column `max`.
 _NOT_HELD = ("whether the load reached the drive", "whether the client was the bottleneck")
@@ -83,28 +80,10 @@ def _unmeasured(table: Table) -> str:
     judged = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
     most = max(sum(sample.values.get(name, 0.0) > 0 for sample in table.samples) for name in judged)
     if most >= WINDOWS_LEAST:
-        return _not_begun(table)
+        return ""
     more = f" and {len(judged) - _NAMED} more" if len(judged) > _NAMED else ""
     columns = ", ".join(judged[:_NAMED]) + more
     return f"Only {most} rows hold a latency above zero ({columns}); it takes {WINDOWS_LEAST} to say anything."
-
-
-def _not_begun(table: Table) -> str:
-    """Sentence on a table in which nothing was completed at first: whether the target was down, the load not begun or
-    its maker's output late is not known. Empty where that time is short."""
-    rate = next((series.name for series in table.series if series.role is Role.RATE), None)
-    begin = table.samples[0].start if table.warm_up_end is None else table.warm_up_end
-    length = table.samples[-1].end - begin
-    first = next((one for one in table.samples if any(value > 0 for value in one.values.values())), table.samples[0])
-    idle = first.start - begin
-    if rate is None or idle <= max(STALL_SECONDS, (1 - COVERAGE_MINIMUM) * length):
-        return ""
-    if not all(one.values.get(rate) == 0 for one in table.samples if begin <= one.start < first.start):
-        return ""
-    return (
-        f"No operation was completed in the first {format_length(idle)} of {format_length(length)}: nothing says "
-        "whether the load had begun. Leave those rows out, or name their phase `warm_up`."
-    )
 
 
 def _left_out(table: Table) -> str:
