@@ -153,7 +153,7 @@ def test_isolated_rises_are_stated_with_time_and_size() -> None:
     assert found_in(table, "offline") == []
     rises = isolated_rises(table.series, table.samples, [], [], table.window_seconds)
     assert [(one.start, one.end) for one in rises] == [(432000 / 10, 432000 / 10 + 240), (72000.0, 72010.0)]
-    said = isolated_sentence(rises, {one.name: one for one in table.series}, 0.0)
+    said = isolated_sentence(rises, 0.0)
     assert said.startswith("2 isolated rises are no finding")
     assert "for 4m at 12h" in said
     assert "for 10 s at 20h" in said

@@ -61,13 +61,13 @@ def isolated_rises(
     return sorted(kept, key=lambda rise: rise.start)
 
 
-def isolated_sentence(rises: Sequence[Isolated], known: dict[str, Series], zero: float) -> str:
+def isolated_sentence(rises: Sequence[Isolated], zero: float) -> str:
     """Sentence of the verdict on isolated rises, the highest first; empty without any. `zero`: the load's start."""
     if not rises:
         return ""
     highest = sorted(rises, key=lambda rise: -rise.ratio)[:_NAMED]
     said = [
-        f"{series_words(known[rise.series].name)} {format_ratio(rise.ratio)} ({format_latency(rise.level)}) for "
+        f"{series_words(rise.series)} {format_ratio(rise.ratio)} ({format_latency(rise.level)}) for "
         f"{format_length(rise.end - rise.start)} at {format_length(max(0.0, rise.start - zero))}"
         for rise in highest
     ]

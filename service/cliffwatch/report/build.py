@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cliffwatch.analysis.isolated import isolated_sentence
 from cliffwatch.analysis.verdict import judge
 from cliffwatch.base import durable
 from cliffwatch.journal import files
@@ -23,7 +24,8 @@ from cliffwatch.report.findings import (
     window_seconds_of,
 )
 from cliffwatch.report.html import render
-from cliffwatch.report.limits.results import Judged, judge_limits, outcomes
+from cliffwatch.report.limits.judged import Judged
+from cliffwatch.report.limits.results import judge_limits, outcomes
 from cliffwatch.report.raised import final_findings, not_confirmed
 from cliffwatch.report.schema.report import ReportDocument
 from cliffwatch.report.steady_section import not_steady, steadiness_of
@@ -64,7 +66,7 @@ def verdict_on(
         findings=summaries(found),
         limits=outcomes(run, limits),
         client_limited=client_limit(run, found),
-        isolated="" if unanalysed else isolated_in(run, found),
+        isolated="" if unanalysed or run.load is None else isolated_sentence(isolated_in(run, found), run.load.start),
         not_steady=not_steady(run, steadiness_of(run)),
         unanalysed=unanalysed,
     )

@@ -28,7 +28,7 @@ from cliffwatch.report.findings_document import findings_document, limits_docume
 from cliffwatch.report.headline import headline
 from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.latency import HOUR_SECONDS, LatencyGroup
-from cliffwatch.report.limits.results import Judged
+from cliffwatch.report.limits.judged import Judged
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.quantiles import quantiles_document
 from cliffwatch.report.schema.report import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.causes import Cause, Diagnosis, explain
 from cliffwatch.analysis.finding import OF_WORK, SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
-from cliffwatch.analysis.isolated import isolated_rises, isolated_sentence
+from cliffwatch.analysis.isolated import Isolated, isolated_rises
 from cliffwatch.analysis.journal_series import ENDED_NOTE, key_in, notices_from_events, samples_from_windows
 from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.analysis.marks import marks_in
@@ -59,14 +59,13 @@ def raised_in(run: Collected) -> tuple[ReportedFinding, ...]:
     return () if judged is None else _explained(run, replay(*judged), judged[0])
 
 
-def isolated_in(run: Collected, found: Sequence[ReportedFinding]) -> str:
-    """Sentence on the isolated rises of a run, which are part of none of its findings; empty without any."""
+def isolated_in(run: Collected, found: Sequence[ReportedFinding]) -> list[Isolated]:
+    """Isolated rises of a run, which are part of none of its findings, in order of time."""
     judged = _judged(run)
-    if judged is None or run.load is None:
-        return ""
+    if judged is None:
+        return []
     series, samples, notices, window_seconds = judged
-    rises = isolated_rises(series, samples, notices, [each.finding for each in found], window_seconds)
-    return isolated_sentence(rises, {one.name: one for one in series}, run.load.start)
+    return isolated_rises(series, samples, notices, [each.finding for each in found], window_seconds)
 
 
 def window_seconds_of(run: Collected) -> float:

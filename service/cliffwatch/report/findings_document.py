@@ -9,7 +9,8 @@ from cliffwatch.analysis.layers import LayerComparison, LayerTimes
 from cliffwatch.analysis.wording import details_of
 from cliffwatch.base.units import six_digits
 from cliffwatch.report.findings import ReportedFinding
-from cliffwatch.report.limits.results import SPAN_LIMIT, BrokenSpan, Judged
+from cliffwatch.report.limits.judged import BrokenSpan, Judged
+from cliffwatch.report.limits.results import SPAN_LIMIT
 from cliffwatch.report.schema.findings import (
     Affected,
     BrokenSpanDocument,

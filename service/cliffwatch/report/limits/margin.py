@@ -1,7 +1,7 @@
 """How far a value is from a limit's bound, and on which side."""
 
 from cliffwatch.base.units import format_ratio, format_share
-from cliffwatch.model.limits import Limit, LimitSubject
+from cliffwatch.model.limits import Limit
 
 #: A value of at least so many times the bound is stated as its ratio: a percentage of five digits says little.
 _AS_RATIO = 10.0
@@ -9,7 +9,7 @@ _AS_RATIO = 10.0
 
 def is_beyond(limit: Limit, value: float) -> bool:
     bound = limit.bound or 0.0
-    return value < bound if limit.subject is LimitSubject.THROUGHPUT else value > bound
+    return value < bound if limit.is_least else value > bound
 
 
 def margin(limit: Limit, value: float | None) -> str:
@@ -20,6 +20,6 @@ def margin(limit: Limit, value: float | None) -> str:
         return f"{format_ratio(value / limit.bound)} the bound"
     share = format_share(abs(value - limit.bound) / limit.bound)
     if is_beyond(limit, value):
-        where = "below" if limit.subject is LimitSubject.THROUGHPUT else "above"
+        where = "below" if limit.is_least else "above"
         return f"{share} {where} the bound"
     return f"{share} to the bound"

@@ -18,13 +18,16 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_amplification
 from cliffwatch.journal import JournalReader, JournalWindow
-from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
+from cliffwatch.model.limits import MEAN, Limit, LimitSubject, parse_limit
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.window import OLDEST_OUTSTANDING
-from cliffwatch.report.format import byte_rate, duration, elapsed, latency
+from cliffwatch.report.format import duration, elapsed, latency
 from cliffwatch.report.limits.margin import is_beyond, margin
+from cliffwatch.report.limits.quotients import QUOTIENTS
 
+#: Counters that a span's value is made of, and that tell a stalled window.
+_COUNTERS = ("bytes", "operations", "errors", "skipped")
 #: Windows that are read per request; a watch that is further behind reports that and continues with the next request.
 BATCH = 2000
 #: Maximum number of runs that are watched at the same time; the least recently requested is dropped.
@@ -55,7 +58,7 @@ class Outside:
 
 
 class _Slider:
-    """Sliding window of one limit on latency or throughput."""
+    """Sliding window of one limit on a latency or a quotient of counters."""
 
     def __init__(self, limit: Limit, origin: float) -> None:
         self.limit = limit
@@ -63,7 +66,8 @@ class _Slider:
         self._inside: deque[JournalWindow] = deque()
         self._merged = Histogram()
         self._seconds = 0.0
-        self._bytes = 0
+        self._quotient = QUOTIENTS.get(limit.subject)
+        self._over = self._under = 0.0
         self._name = limit.operation
         # Of a limit over a span: first breach, latest breach, worst value of the first, and number of breaches.
         self._first: Breach | None = None
@@ -74,7 +78,7 @@ class _Slider:
     def add(self, window: JournalWindow, reader: JournalReader) -> None:
         self._name = self._name or primary_latency(list(window.latency))
         # Of each window of the span, only the fields that are needed again are held in memory.
-        counters = {name: value for name, value in window.counters.items() if name in ("bytes", "operations")}
+        counters = {name: value for name, value in window.counters.items() if name in _COUNTERS}
         gauges = {name: value for name, value in window.gauges.items() if name == OLDEST_OUTSTANDING}
         latency = {name: summary for name, summary in window.latency.items() if name == self._name}
         kept = replace(window, gauges=gauges, latency=latency, counters=counters)
@@ -111,15 +115,18 @@ class _Slider:
 
         None where the limit holds.
         """
-        if self.limit.subject is LimitSubject.THROUGHPUT:
-            return -(self.value or 0.0) if self.is_beyond else None
+        if self._quotient is not None or self.limit.measure == MEAN:
+            sign = -1.0 if self.limit.is_least else 1.0
+            return sign * (self.value or 0.0) if self.is_beyond else None
         count = self._merged.count
         above = count - self._merged.cumulative_counts([self.limit.bound or 0.0])[0]
         return above / count if is_above(count, above, self.limit.quantile) else None
 
     def _take(self, window: JournalWindow, reader: JournalReader, sign: int, seconds: float) -> None:
         self._seconds += sign * seconds
-        self._bytes += sign * window.counters.get("bytes", 0)
+        if self._quotient is not None:
+            self._over += sign * self._quotient.over(window)
+            self._under += sign * self._quotient.under(window)
         if self.limit.subject is not LimitSubject.LATENCY or self._name is None:
             return
         try:
@@ -136,9 +143,11 @@ class _Slider:
 
     @property
     def value(self) -> float | None:
-        if self.limit.subject is LimitSubject.LATENCY:
-            return self._merged.percentiles_seconds([self.limit.quantile])[0]
-        return self._bytes / self._seconds if self._seconds > 1e-9 else None
+        if self._quotient is not None:
+            return self._over / self._under if self._under > 1e-9 else None
+        if self.limit.measure == MEAN:
+            return self._merged.sum_seconds() / self._merged.count if self._merged.count else None
+        return self._merged.percentiles_seconds([self.limit.quantile])[0]
 
     @property
     def is_beyond(self) -> bool:
@@ -154,7 +163,7 @@ class _Slider:
         return f"last {duration(over)}"
 
     def now(self) -> LimitNow:
-        show = latency if self.limit.subject is LimitSubject.LATENCY else byte_rate
+        show = latency if self._quotient is None else self._quotient.show
         is_broken, note = self._first is not None, self.note
         if self._first is not None:
             start, worst = self._first.start - self._origin, show(self._worst_of_first)
@@ -182,7 +191,7 @@ class LimitWatch:
         self._sliders = {
             limit.text: _Slider(limit, origin)
             for limit in self.limits
-            if limit.subject in (LimitSubject.LATENCY, LimitSubject.THROUGHPUT)
+            if limit.subject is LimitSubject.LATENCY or limit.subject in QUOTIENTS
         }
         self._lock = threading.Lock()
 
@@ -231,6 +240,8 @@ def _of_outside(limit: Limit, outside: Outside) -> LimitNow:
     if limit.subject is LimitSubject.FINDINGS:
         count = sum(1 for kind in outside.found if limit.kind in (kind, "degradation"))
         return LimitNow(limit.text, f"{count} found" if count else "none found", "", "so far", count > 0)
+    if limit.subject in (LimitSubject.ISOLATED, LimitSubject.RECOVERY):
+        return LimitNow(limit.text, "–", "", "judged when the load is over", False)
     value = outside.amplification.get(limit.over_seconds)
     note = "whole load so far" if limit.over_seconds is None else f"last {duration(limit.over_seconds)}"
     if value is None:

@@ -1,13 +1,15 @@
 """Evaluate a workload's limits against a run: which held, which were broken and in which spans."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from cliffwatch.analysis.coverage import Coverage
-from cliffwatch.analysis.finding import Finding
+from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.limit_spans import JUDGED_FROM, Breach, Tally, breaches, joined, sliding, span_of
+from cliffwatch.analysis.marks import Mark
 from cliffwatch.analysis.run_evidence import LimitOutcome
 from cliffwatch.analysis.stalls import outstanding
 from cliffwatch.analysis.verdict import COVERAGE_MINIMUM, percent
@@ -15,13 +17,17 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_amplification, format_length, format_ratio
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.windows import QUANTILE_NAMES, quantiles_in
-from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
+from cliffwatch.model.limits import MEAN, QUANTILES, Limit, LimitSubject, parse_limit
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.report.collect import Collected
-from cliffwatch.report.findings import ReportedFinding
-from cliffwatch.report.format import byte_rate, elapsed, latency
+from cliffwatch.report.findings import ReportedFinding, isolated_in
+from cliffwatch.report.format import elapsed, latency
+from cliffwatch.report.limits.after_marks import recoveries
+from cliffwatch.report.limits.judged import BrokenSpan, Judged, broken_span
 from cliffwatch.report.limits.margin import is_beyond, margin
+from cliffwatch.report.limits.quotients import QUOTIENTS
+from cliffwatch.report.limits.values import judged_by_quotient
 from cliffwatch.telemetry.catalogue import HOST_WRITTEN, MEDIA_WRITTEN
 from cliffwatch.telemetry.increases import increase
 
@@ -29,40 +35,8 @@ from cliffwatch.telemetry.increases import increase
 SPAN_LIMIT = 100
 #: Names of percentiles in windows, by their names in limits.
 _STORED = dict(zip(("p50", "p90", "p99", "p99.9", "p99.99"), QUANTILE_NAMES, strict=True)) | {"max": "max"}
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenSpan:
-    """Time in which a limit was broken, from `start` to `end` (since the epoch), and the worst value in it, as text.
-
-    `window_end` is the end of the window that broke the limit, which begins at `start`; None where no single window
-    broke it: for a limit over the whole load, or on findings.
-    """
-
-    start: float
-    end: float
-    worst: str
-    window_end: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """Result for one limit. `unjudged` says why it could not be judged; empty where it could.
-
-    `margin` is how far the worst value was from the bound, as text; empty where that is not known. `windows` and
-    `operations` are the numbers of windows and operations that it was judged by.
-    """
-
-    text: str
-    broken: tuple[BrokenSpan, ...] = ()
-    unjudged: str = ""
-    margin: str = ""
-    windows: int = 0
-    operations: int = 0
-
-    @property
-    def held(self) -> bool:
-        return not self.broken and not self.unjudged
+#: The percentile of a window, by the name in a limit, that is no lower than the limit's own.
+_NO_LOWER = _STORED | {"p95": _STORED["p99"]}
 
 
 def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judged, ...]:
@@ -111,20 +85,41 @@ def _place(span: BrokenSpan, zero: float) -> str:
     return f"by the window at {start}, and until {end} ({span.worst} at worst)"
 
 
-def _broken(breach: Breach, worst: str, is_by_window: bool) -> BrokenSpan:
-    return BrokenSpan(breach.start, breach.until, worst, breach.end if is_by_window else None)
-
-
 def _judge(limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[ReportedFinding]) -> Judged:
     if not windows:
         return Judged(limit.text, unjudged="nothing was measured after the warm-up")
-    if limit.subject is LimitSubject.LATENCY:
-        return _latency(limit, run, windows)
-    if limit.subject is LimitSubject.FINDINGS:
-        return _findings(limit, found, windows[-1].end)
-    return (
-        _throughput(limit, windows) if limit.subject is LimitSubject.THROUGHPUT else _amplification(limit, run, windows)
-    )
+    match limit.subject:
+        case LimitSubject.LATENCY:
+            return _waited_in_stalls(_latency(limit, run, windows), limit, found)
+        case LimitSubject.FINDINGS:
+            return _findings(limit, found, windows[-1].end)
+        case LimitSubject.AMPLIFICATION:
+            return _amplification(limit, run, windows)
+        case LimitSubject.ISOLATED:
+            return _isolated(limit, run, found)
+        case LimitSubject.RECOVERY:
+            return _recovery(limit, run, windows)
+        case _:
+            return _quotient(limit, windows)
+
+
+def _waited_in_stalls(judged: Judged, limit: Limit, found: Sequence[ReportedFinding]) -> Judged:
+    """A limit on the longest latency, with the stalls that broke it: an operation that was due waited through each,
+    also where its age is not known."""
+    if QUANTILES.get(limit.measure) != 1.0 or limit.operation is not None:
+        return judged
+    stalls = [each.finding for each in found if each.degrades and each.finding.kind is FindingKind.STALL]
+    broken = [
+        BrokenSpan(stall.onset, stall.until or stall.onset + seconds, f"at least {latency(seconds)}", stall.until)
+        for stall in stalls
+        if stall.undone is not None
+        and (seconds := stall.undone.seconds / stall.undone.times) > (limit.bound or 0.0)
+        and not any(span.start < (stall.until or math.inf) and span.end > stall.onset for span in judged.broken)
+    ]
+    if not broken:
+        return judged
+    spans = tuple(sorted([*judged.broken, *broken], key=lambda span: span.start))
+    return replace(judged, broken=spans, unjudged="", margin=judged.margin if judged.broken else "")
 
 
 def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
@@ -133,6 +128,8 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
     name = limit.operation or primary_latency(names)
     if name is None or name not in names:
         return Judged(limit.text, unjudged=f"the run has no latency {name!r}" if name else "no latency was measured")
+    if limit.measure == MEAN:
+        return _mean(limit, run, windows, name)
     if any(quantiles_in(window.latency[name]) for window in windows if name in window.latency):
         return _by_windows(limit, windows, name)
     reader = JournalReader(run.directory)
@@ -142,7 +139,7 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
         return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
     worst = [_percentile(reader, windows, name, limit, breach) for breach in found]
     is_by_window = limit.over_seconds is not None or limit.quantile >= 1.0
-    spans = tuple(_broken(b, latency(w), is_by_window) for b, w in zip(found, worst, strict=True))
+    spans = tuple(broken_span(b, latency(w), is_by_window) for b, w in zip(found, worst, strict=True))
     if spans:
         return Judged(limit.text, spans, margin=margin(limit, max((w for w in worst if w is not None), default=None)))
     return Judged(limit.text, margin=_least_margin(windows, name, limit))
@@ -156,7 +153,8 @@ def _by_windows(limit: Limit, windows: Sequence[JournalWindow], name: str) -> Ju
     do, it cannot be judged.
     """
     bound = limit.bound or 0.0
-    values = [window.latency.get(name, {}).get(_STORED[limit.measure]) for window in windows]
+    key = _STORED.get(limit.measure)
+    values = [window.latency.get(name, {}).get(key) if key else None for window in windows]
     known = [value for value in values if value is not None]
     if not known:
         return Judged(limit.text, unjudged=f"of {name} no {limit.measure} was observed")
@@ -170,7 +168,7 @@ def _by_windows(limit: Limit, windows: Sequence[JournalWindow], name: str) -> Ju
             found.append(span_of(windows[first:behind], value, over_seconds))
     if found:
         prefix = "" if is_maximum else "at least "
-        spans = tuple(_broken(b, prefix + latency(b.badness), over_seconds is not None) for b in joined(found))
+        spans = tuple(broken_span(b, prefix + latency(b.badness), over_seconds is not None) for b in joined(found))
         return Judged(limit.text, spans, margin=prefix + margin(limit, max(span.badness for span in found)))
     above = sum(value > bound for value in known)
     if above:
@@ -182,7 +180,7 @@ def _by_windows(limit: Limit, windows: Sequence[JournalWindow], name: str) -> Ju
 def _least_margin(windows: Sequence[JournalWindow], name: str, limit: Limit) -> str:
     """Text of the least margin of a limit that held, from the highest percentile of any window: no span's is higher.
     Empty where that percentile is beyond the bound, so that the margin is unknown."""
-    key = _STORED[limit.measure]
+    key = _NO_LOWER[limit.measure]
     highest = [value for window in windows if (value := window.latency.get(name, {}).get(key)) is not None]
     highest += [
         waiting.max_seconds
@@ -199,7 +197,7 @@ def _worth_reading(windows: Sequence[JournalWindow], name: str, limit: Limit) ->
     Where the percentile of every window of a span is within the bound, so is the span's; so histograms have to be read
     only for spans that have a window above the bound.
     """
-    key = _STORED[limit.measure]
+    key = _NO_LOWER[limit.measure]
     bound = limit.bound or 0.0
     suspects = [
         window
@@ -251,23 +249,48 @@ def _percentile(
     return None if histogram is None else histogram.percentiles_seconds([limit.quantile])[0]
 
 
-def _throughput(limit: Limit, windows: Sequence[JournalWindow]) -> Judged:
-    if not any("bytes" in window.counters for window in windows):
-        return Judged(limit.text, unjudged="the engine counts no bytes")
-    slides = sliding(windows, limit.over_seconds)
-    if not slides:
-        return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
-    moved = np.concatenate([[0.0], np.cumsum([window.counters.get("bytes", 0) for window in windows])])
-    seconds = np.concatenate([[0.0], np.cumsum([window.seconds for window in windows])])
-    places = np.array(slides)
-    rates = (moved[places[:, 1]] - moved[places[:, 0]]) / (seconds[places[:, 1]] - seconds[places[:, 0]])
-    broken = [
-        span_of(windows[first:behind], -float(rate), limit.over_seconds)
-        for (first, behind), rate in zip(slides, rates, strict=True)
-        if rate < (limit.bound or 0.0)
-    ]
-    spans = tuple(_broken(b, byte_rate(-b.badness), limit.over_seconds is not None) for b in joined(broken))
-    return Judged(limit.text, spans, margin=margin(limit, float(rates.min())))
+def _quotient(limit: Limit, windows: Sequence[JournalWindow]) -> Judged:
+    quotient = QUOTIENTS[limit.subject]
+    if not any(quotient.counter in window.counters for window in windows):
+        return Judged(limit.text, unjudged=quotient.absent)
+    over, under = ([part(window) for window in windows] for part in (quotient.over, quotient.under))
+    return judged_by_quotient(limit, windows, over, under, quotient.show)
+
+
+def _mean(limit: Limit, run: Collected, windows: Sequence[JournalWindow], name: str) -> Judged:
+    reader = JournalReader(run.directory)
+    merged = [_merged(reader, [window], name, limit) or Histogram() for window in windows]
+    sums, counts = [each.sum_seconds() for each in merged], [float(each.count) for each in merged]
+    return judged_by_quotient(limit, windows, sums, counts, latency)
+
+
+def _isolated(limit: Limit, run: Collected, found: Sequence[ReportedFinding]) -> Judged:
+    rises = isolated_in(run, found)
+    over = limit.over_seconds or math.inf
+    for first, rise in enumerate(rises):
+        inside = [each for each in rises[first:] if each.start < rise.start + over]
+        if len(inside) > (limit.bound or 0.0):
+            return Judged(limit.text, (BrokenSpan(rise.start, inside[-1].end, f"{len(inside)} isolated rises"),))
+    return Judged(limit.text)
+
+
+def _recovery(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
+    found, unknown = recoveries(run, windows)
+    if unknown:
+        return Judged(limit.text, unjudged=unknown)
+    bound = limit.bound or 0.0
+    late = [(mark, seconds) for mark, seconds in found if seconds is None or seconds > bound]
+    spans = tuple(
+        BrokenSpan(mark.end, mark.end + (bound if seconds is None else seconds), _recovered_words(mark, seconds))
+        for mark, seconds in late
+    )
+    longest = max((seconds for _, seconds in found if seconds is not None), default=None)
+    return Judged(limit.text, spans, margin="" if spans else margin(limit, longest))
+
+
+def _recovered_words(mark: Mark, seconds: float | None) -> str:
+    after = f"after {mark.text!r}"
+    return f"not recovered {after}" if seconds is None else f"{format_length(seconds)} {after}"
 
 
 def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
@@ -298,7 +321,8 @@ def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow
             if ratio > (limit.bound or 0.0)
         ]
         broken += [
-            _broken(each, format_amplification(each.badness), limit.over_seconds is not None) for each in joined(beyond)
+            broken_span(each, format_amplification(each.badness), limit.over_seconds is not None)
+            for each in joined(beyond)
         ]
     if not highest:
         return unknown
