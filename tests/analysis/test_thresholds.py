@@ -6,12 +6,18 @@ from itertools import chain
 from pathlib import Path
 
 from cliffwatch import analysis
-from cliffwatch.analysis import thresholds
 
 HOME = Path(analysis.__file__).parent
+#: Where thresholds stand: those of detection, and those of causes.
+HOMES = (HOME / "thresholds.py", HOME / "causes" / "thresholds.py")
 #: Modules that decide what is a finding, since when, and of which cause.
 DECIDING = [
-    *(path for place in ("online", "offline", "causes") for path in sorted((HOME / place).glob("*.py"))),
+    *(
+        path
+        for place in ("online", "offline", "causes")
+        for path in sorted((HOME / place).glob("*.py"))
+        if path not in HOMES
+    ),
     *(
         HOME / name
         for name in ("cliff.py", "layers.py", "run_analysis.py", "sizes.py", "chance.py", "isolated.py", "returning.py")
@@ -175,12 +181,11 @@ def test_no_number_that_decides_stands_in_a_function() -> None:
 
 
 def test_every_threshold_is_used_and_has_one_name() -> None:
-    own = list(constants(HOME / "thresholds.py"))
+    own = list(chain.from_iterable(map(constants, HOMES)))
     assert {"CLIFF_RATIO", "STEP_RATIOS", "PATIENCE", "EARLY_WINDOWS", "WARM_UP"} <= set(own)
     assert len(own) == len(set(own))
     assert set(own).isdisjoint(chain.from_iterable(MEASURING.values()))
-    home = Path(thresholds.__file__)
-    elsewhere = "".join(path.read_text(encoding="utf-8") for path in HOME.parent.rglob("*.py") if path != home)
+    elsewhere = "".join(path.read_text(encoding="utf-8") for path in HOME.parent.rglob("*.py") if path not in HOMES)
     assert [name for name in own if name not in elsewhere] == []
 
 

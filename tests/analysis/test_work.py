@@ -218,3 +218,12 @@ def test_quantiles_that_freeze_beside_a_rate_of_0_are_a_stall(mode: str) -> None
     (stall,), verdict = found_in(table_of(rows, window=30.0), mode)
     assert (stall.kind, stall.onset, stall.until) == ("stall", 7200.0, 9000.0)
     assert verdict.name is VerdictName.DEGRADED
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+@pytest.mark.parametrize("row", ["0.0021,0", ",0"], ids=["frozen", "empty"])
+def test_a_table_in_which_nothing_was_completed_does_not_pass(row: str, mode: str) -> None:
+    rows = [f"{wobble(index) * 0.002:.6f},0" if row.startswith("0.") else row for index in range(200)]
+    _, verdict = found_in(table_of(rows, window=10.0), mode)
+    assert verdict.name is VerdictName.INVALID
+    assert verdict.reasons[0] == "No operation was completed in 200 rows."

@@ -1,7 +1,9 @@
 """Evidence for the verdict, from a table of windows."""
 
+from collections.abc import Mapping
+
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
-from cliffwatch.analysis.finding import Role
+from cliffwatch.analysis.finding import Role, Sample
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
 from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 from cliffwatch.analysis.table import Table
@@ -53,16 +55,28 @@ def evidence_of_table(
 
 
 def _coverage(table: Table, begin: float) -> Coverage:
+    known = {one.name: one.role for one in table.series}
     return measure_coverage(
         [
             MeasuredInterval(sample.start, sample.end, seconds)
             for sample, seconds in zip(table.samples, table.measured, strict=True)
-            if sample.values
+            if _is_measured(sample, known)
         ],
         begin,
         max([table.samples[-1].end, *(end for _, end in table.gaps)]),
         table.window_seconds,
         [Gap(start, end, "gap") for start, end in table.gaps],
+    )
+
+
+def _is_measured(sample: Sample, known: Mapping[str, Role]) -> bool:
+    """Whether a row counts as measured: it has a latency, or says that nothing was completed, which is a stall. Of a
+    table without latencies of the client, it has a value."""
+    if Role.LATENCY not in known.values():
+        return bool(sample.values)
+    return any(
+        known[name] is Role.LATENCY or (known[name] is Role.RATE and value == 0)
+        for name, value in sample.values.items()
     )
 
 
@@ -78,7 +92,12 @@ def _slowest(table: Table) -> tuple[float, float] | None:
 def _unmeasured(table: Table) -> str:
     """Sentence on a table with too few latencies to judge; empty where one of its series can be judged."""
     judged = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
-    most = max(sum(sample.values.get(name, 0.0) > 0 for sample in table.samples) for name in judged)
+    rate = next((series.name for series in table.series if series.role is Role.RATE), "")
+    # A latency beside a rate of 0 is none: summaries keep their last values.
+    working = [sample for sample in table.samples if sample.values.get(rate) != 0]
+    if not working:
+        return f"No operation was completed in {len(table.samples):,} rows."
+    most = max(sum(sample.values.get(name, 0.0) > 0 for sample in working) for name in judged)
     if most >= WINDOWS_LEAST:
         return ""
     more = f" and {len(judged) - _NAMED} more" if len(judged) > _NAMED else ""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.causes import Cause, Diagnosis, explain
+from cliffwatch.analysis.causes.thresholds import CLIENT_LIMITED_RATIO
 from cliffwatch.analysis.finding import OF_WORK, SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.isolated import Isolated, isolated_rises
 from cliffwatch.analysis.journal_series import ENDED_NOTE, key_in, notices_from_events, samples_from_windows
@@ -12,7 +13,7 @@ from cliffwatch.analysis.marks import marks_in
 from cliffwatch.analysis.online.replay import eased_before, replay
 from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.run_evidence import FindingSummary
-from cliffwatch.analysis.thresholds import CLIENT_LIMITED_RATIO, EASED_WINDOWS
+from cliffwatch.analysis.thresholds import EASED_WINDOWS
 from cliffwatch.analysis.verdict import degrades, percent
 from cliffwatch.analysis.wording import Circumstances, sentence_of
 from cliffwatch.analysis.work import accounts_for, not_asked_for

@@ -8,9 +8,9 @@ from math import sqrt
 import numpy as np
 
 from cliffwatch.analysis.causes.measures import UNKNOWN_CHANGE, Change, Measures, NearbyEvent
+from cliffwatch.analysis.causes.thresholds import DEVICE_ROSE
 from cliffwatch.analysis.finding import OF_RETURN, Finding
 from cliffwatch.analysis.layers import LayerTimes
-from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.model.database import SAMPLES

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cliffwatch.analysis.causes.measures import Change
+from cliffwatch.analysis.causes.thresholds import DEVICE_ROSE
 from cliffwatch.analysis.finding import Finding, FindingKind
-from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.base.units import format_duration
 from cliffwatch.journal import JournalWindow
 from cliffwatch.model.phase import Phase

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.engines.command.test_command_formats import START, read, taken
+from tests.engines.command.lines import START, read, taken
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.command.formats import LineReader

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from tests.labs.outputs.test_outputs import first, read, refusal
+from tests.labs.outputs.reading import first, read, refusal
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.labs.outputs.formats import Output

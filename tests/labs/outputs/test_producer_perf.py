@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.labs.outputs.test_outputs import analyze, read, refusal
+from tests.labs.outputs.reading import analyze, read, refusal
 
 from cliffwatch.labs.outputs.names import OutputFormat
 

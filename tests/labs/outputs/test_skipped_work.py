@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.labs.outputs.test_outputs import analyze, read
+from tests.labs.outputs.reading import analyze, read
 from typer.testing import Result
 
 from cliffwatch.labs.outputs.names import OutputFormat

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.labs.outputs.test_outputs import read, refusal
+from tests.labs.outputs.reading import read, refusal
 
 from cliffwatch.labs.outputs.names import OutputFormat
 

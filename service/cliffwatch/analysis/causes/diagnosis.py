@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from cliffwatch.analysis.causes.evidence import STRONG, Evidence
 from cliffwatch.analysis.causes.measures import Measures
 from cliffwatch.analysis.causes.rules import CAUSES, Cause, CauseRow
+from cliffwatch.analysis.causes.thresholds import NAMED_FROM
 from cliffwatch.analysis.layers import TITLES, Layer, LayerComparison, LayerTimes, compare
-from cliffwatch.analysis.thresholds import NAMED_FROM
 
 #: Prior weight of all unmodelled causes, added to the sum of the scores.
 _OTHER_CAUSES_SCORE = 2.0

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cliffwatch.analysis.causes.measures import Change, Measures, NearbyEvent
-from cliffwatch.analysis.journal_series import LEADER_EVENTS
-from cliffwatch.analysis.thresholds import (
+from cliffwatch.analysis.causes.thresholds import (
     ABSORBED_RATIO,
     AMPLIFICATION_ROSE,
     AMPLIFICATION_ROSE_BY,
@@ -31,7 +30,6 @@ from cliffwatch.analysis.thresholds import (
     HELD_BACK_RATIO,
     HOT_CELSIUS,
     LIMIT_EXCEEDED,
-    LOAD_ROSE,
     MORE_THAN_BEFORE,
     NEARBY_EVENT_SECONDS,
     NEARBY_EVENT_SECONDS_AFTER,
@@ -45,6 +43,8 @@ from cliffwatch.analysis.thresholds import (
     WITHIN_LIMIT,
     WRITEBACK_BYTES,
 )
+from cliffwatch.analysis.journal_series import LEADER_EVENTS
+from cliffwatch.analysis.thresholds import LOAD_ROSE
 from cliffwatch.base.units import (
     format_amplification,
     format_byte_rate,

@@ -1,0 +1,197 @@
+"""Properties of a pass that hold for all soaks: more trouble is never better, and what was not seen does not pass.
+
+Each is searched with a few examples before every merge, with more in the set `real`, and with as many as asked for by
+`CLIFFWATCH_EXAMPLES=10000 make test-python PYTEST=tests/properties`.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from testkit.soaks.trouble import (
+    HOUR,
+    LEARNED_HOURS,
+    Kind,
+    Plan,
+    Rows,
+    Trouble,
+    csv_of,
+    merged,
+    rows_of,
+    table_of,
+    verdict_on,
+)
+
+from cliffwatch.analysis.csv_table import read_table
+from cliffwatch.base.errors import Problem
+from cliffwatch.model.run_state import VerdictName
+
+MODES = ("offline", "online")
+HOURS = 10
+EXAMPLES = pytest.mark.parametrize("examples", [3, pytest.param(100, marks=pytest.mark.real(why="a wider search"))])
+Property = Callable[..., None]
+
+
+def searched(**strategies: st.SearchStrategy[Any]) -> Callable[[Property], Callable[[int], None]]:
+    """Test that searches for a counterexample of a property, among so many examples."""
+
+    def of(holds: Property) -> Callable[[int], None]:
+        @EXAMPLES
+        def search(examples: int) -> None:
+            asked = int(os.environ.get("CLIFFWATCH_EXAMPLES", examples))
+            chosen = settings(
+                max_examples=asked,
+                deadline=None,
+                derandomize="CLIFFWATCH_EXAMPLES" not in os.environ,
+                database=None,
+                # A smaller counterexample is no simpler to read: all of it is in the plan that is printed.
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+            chosen(given(**strategies)(holds))()
+
+        search.__doc__ = holds.__doc__
+        return search
+
+    return of
+
+
+seeds = st.integers(1, 10_000)
+healthy = st.builds(
+    Plan,
+    seed=seeds,
+    hours=st.just(HOURS),
+    noise=st.sampled_from([0.03, 0.08, 0.15]),
+    compaction=st.sampled_from([0, 0, 12, 24]),
+    swing=st.sampled_from([0.0, 0.08]),
+    rate=st.sampled_from([50.0, 800.0, 40_000.0]),
+)
+starts = st.integers(LEARNED_HOURS * HOUR + 10, (HOURS - 1) * HOUR)
+
+
+@st.composite
+def troubles(draw: st.DrawFn) -> Trouble:
+    kind = draw(st.sampled_from(list(Kind)))
+    windows = draw(st.sampled_from([1, 2, 6, 18, 60, 200, 700]))
+    times = draw(st.integers(1, 8))
+    size = {
+        Kind.ERRORS: st.sampled_from([0.001, 0.1]),
+        Kind.SKIPPED: st.sampled_from([0.001, 0.3]),
+        Kind.SHORTFALL: st.sampled_from([0.1, 0.3]),
+    }.get(kind, st.sampled_from([1.3, 2.0, 5.0, 40.0]))
+    apart = windows + draw(st.sampled_from([13, 60, 200, 500]))
+    return Trouble(kind, draw(starts), windows, draw(size), times, apart)
+
+
+def passes(plan: Plan, mode: str) -> bool:
+    return verdict_on(table_of(plan), mode).name is VerdictName.PASS
+
+
+@searched(plan=healthy)
+def test_a_healthy_soak_passes_in_both_modes(plan: Plan) -> None:
+    table = table_of(plan)
+    for mode in MODES:
+        verdict = verdict_on(table, mode)
+        assert verdict.name is VerdictName.PASS, (mode, verdict.reasons)
+
+
+@searched(
+    plan=healthy, first=st.lists(troubles(), min_size=1, max_size=2), more=st.lists(troubles(), min_size=1, max_size=2)
+)
+def test_more_trouble_never_gives_a_better_verdict(plan: Plan, first: list[Trouble], more: list[Trouble]) -> None:
+    some, all_of_it = plan.more(*first), plan.more(*first, *more)
+    for mode in MODES:
+        if not passes(some, mode):
+            assert not passes(all_of_it, mode), mode
+
+
+@searched(plan=healthy, laid=st.lists(troubles(), min_size=1, max_size=3))
+def test_both_modes_agree_but_for_what_came_back_soon(plan: Plan, laid: list[Trouble]) -> None:
+    """During the run it is not known yet what comes back: offline drops brief excursions that are rare."""
+    assume(any(trouble.start < plan.hours * HOUR for trouble in laid))
+    with_trouble = plan.more(*laid)
+    offline, online = (passes(with_trouble, mode) for mode in MODES)
+    if not offline:
+        assert not online
+    elif not online:
+        slow = [trouble for trouble in laid if trouble.kind in (Kind.SLOWER, Kind.CLIENT)]
+        assert slow
+        assert sum(each.share(plan.hours * HOUR) for each in slow if each.size >= 2.0) < 0.05 or all(
+            each.windows < 45 * 6 for each in slow
+        )
+
+
+@searched(
+    plan=healthy,
+    laid=st.lists(troubles(), max_size=2),
+    shift=st.sampled_from([0.0, 86_400.0, 1e8]),
+    by=st.sampled_from([1, 2, 5]),
+)
+def test_the_same_soak_said_differently_has_the_same_verdict(
+    plan: Plan, laid: list[Trouble], shift: float, by: int
+) -> None:
+    """Shifted in time always; in longer windows where there is no trouble, or much of it."""
+    with_trouble = plan.more(*laid)
+    rows = rows_of(with_trouble)
+    expected = passes(with_trouble, "offline")
+    shifted = read_table(csv_of(rows, shift_seconds=shift))
+    assert (verdict_on(shifted, "offline").name is VerdictName.PASS) == expected
+    large = any(each.size >= 5.0 and each.share(plan.hours * HOUR) > 0.2 for each in laid)
+    if not laid or large:
+        longer = read_table(csv_of(merged(rows, by)))
+        assert (verdict_on(longer, "offline").name is VerdictName.PASS) == expected
+
+
+def _blank(rows: Rows, column: str, how: str, span: slice) -> None:
+    values = rows.columns[column]
+    if how == "missing":
+        values[span] = np.nan
+    elif how == "zero":
+        values[span] = 0.0
+    elif how == "negative":
+        values[span] = -1.0
+    else:
+        values[span] = values[span.start]
+
+
+@searched(
+    plan=healthy,
+    how=st.sampled_from(["missing", "zero", "negative", "frozen"]),
+    share=st.sampled_from([0.02, 0.3, 1.0]),
+    start=st.floats(0.0, 0.9),
+    mode=st.sampled_from(MODES),
+)
+def test_what_was_not_seen_does_not_pass(plan: Plan, how: str, share: float, start: float, mode: str) -> None:
+    """Latencies that are missing, zero, negative or frozen beside no operation, for a fiftieth of the time and more."""
+    rows = rows_of(plan)
+    count = len(rows.times)
+    first = int(start * count * (1 - share))
+    span = slice(first, first + max(2, int(share * count)))
+    _blank(rows, "p99", how, span)
+    if how in ("zero", "frozen"):
+        rows.columns["operations_per_second"][span] = 0.0
+    try:
+        table = read_table(csv_of(rows))
+    except Problem:
+        return
+    assert verdict_on(table, mode).name is not VerdictName.PASS
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", [2.0, 5.0])
+@pytest.mark.parametrize("windows", [3, 9, 18, 60, 180])
+@pytest.mark.parametrize("kind", [Kind.SLOWER, Kind.CLIENT])
+def test_a_twentieth_of_the_time_at_twice_the_latency_does_not_pass(
+    kind: Kind, windows: int, size: float, mode: str
+) -> None:
+    """As docs/detection.md promises: whatever the length of each rise, up to the smallest that its table names."""
+    hours = 20
+    times = max(1, round(0.055 * (hours - LEARNED_HOURS) * HOUR / windows))
+    apart = (hours - LEARNED_HOURS - 1) * HOUR // times
+    plan = Plan(7, hours=hours, troubles=(Trouble(kind, LEARNED_HOURS * HOUR + 40, windows, size, times, apart),))
+    assert plan.troubles[0].share(hours * HOUR) >= 0.05
+    assert not passes(plan, mode)
