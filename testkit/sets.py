@@ -34,6 +34,7 @@ PLACES: dict[Set, dict[str, str]] = {
         "tests/api/test_lifetime.py": "services are started and ended as processes",
         "tests/api/test_postgresql_away.py": "a database is away for as long as its clients wait",
         "tests/api/test_postgresql_elsewhere.py": "databases are slow, and promoted",
+        "tests/app/test_lost_journals.py": "workers are started, and die",
         "tests/app/test_reconciler.py": "workers are started, and die",
         "tests/cli/test_cli_database_change.py": "services are started on one database after the other",
         "tests/cli/test_cli_index.py": "services and workers are started",

@@ -66,7 +66,7 @@ def index_run(session: Session, directory: Path, faults: list[JournalFault] | No
     reader = JournalReader(directory)
     take_turns(session, f"run {directory.name}")
     row = session.get(RunRow, directory.name)
-    if row is not None and (not has_known_words(row) or _is_shorter(directory, row.events_offset_bytes)):
+    if row is not None and (not has_known_words(row) or _differs(directory, row.events_offset_bytes)):
         session.delete(row)
         session.flush()
         row = None
@@ -359,10 +359,11 @@ def _status_in(row: RunRow) -> RunStatus:
     )
 
 
-def _is_shorter(directory: Path, offset_bytes: int) -> bool:
-    """Whether events.jsonl is shorter than what was indexed, so that the indexed events are not in it any more."""
+def _differs(directory: Path, offset_bytes: int) -> bool:
+    """Whether a row is to be made anew of events.jsonl: that is shorter than what was indexed, so that the indexed
+    events are not in it any more; or nothing of it is in the row (app/lost_journals.py)."""
     path = directory / files.EVENTS
-    return path.exists() and path.stat().st_size < offset_bytes
+    return path.exists() and (path.stat().st_size < offset_bytes or offset_bytes == 0)
 
 
 def _are_others(directory: Path, offset_bytes: int) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from cliffwatch.base import locks
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import open_log
-from cliffwatch.base.processes import start_detached
+from cliffwatch.base.processes import processes_with, start_detached
 from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import change_state, status_of
@@ -29,9 +29,18 @@ _BY_FORCE = "a forced stop was requested"
 def launch(directory: Path) -> subprocess.Popen[bytes]:
     """Start the worker of a run, which outlives the process that starts it."""
     scope = scope_for(directory.name, attempt=secrets.token_hex(2))
-    command = [*scope, sys.executable, "-m", "cliffwatch.coordinator", str(directory)]
+    command = [*scope, sys.executable, *_arguments(directory)]
     with open_log(log_of(directory)) as log:
         return start_detached(command, log, Path("/"))
+
+
+def _arguments(directory: Path) -> list[str]:
+    return ["-m", "cliffwatch.coordinator", str(directory)]
+
+
+def has_worker(directory: Path) -> bool:
+    """Whether a worker executes the run, by its command line: a journal that is gone has no lock and no heartbeat."""
+    return bool(processes_with(_arguments(directory)))
 
 
 def log_of(directory: Path) -> Path:

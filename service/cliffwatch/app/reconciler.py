@@ -20,6 +20,7 @@ from cliffwatch.app import launcher
 from cliffwatch.app.capacity import active_limit
 from cliffwatch.app.hung_runs import hung_runs
 from cliffwatch.app.index import index_run
+from cliffwatch.app.lost_journals import GONE_SECONDS, finish_lost, is_gone, returned_runs
 from cliffwatch.app.sightings import Sightings
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Problem
@@ -36,6 +37,7 @@ from cliffwatch.journal.state import RunStatus, change_state, status_of
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.run_state import ACTIVE, RunState
 from cliffwatch.store.database import Database
+from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import unfinished_runs
 
 _LOG = logging.getLogger(__name__)
@@ -49,11 +51,15 @@ FORCE_MARGIN_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """An unfinished run, as the index has it."""
+    """A run to be processed, as the index has it."""
 
     run_id: str
     directory: Path
     target_key: str
+
+    @classmethod
+    def of(cls, row: RunRow) -> "LiveRun":
+        return cls(row.id, Path(row.directory), row.target_key)
 
 
 class Reconciler:
@@ -67,6 +73,8 @@ class Reconciler:
         self._replaced: list[subprocess.Popen[bytes]] = []
         self._troubles: dict[str, str] = {}
         self._waiting: set[str] = set()
+        #: Targets that workers use, by run id.
+        self._held: dict[str, str] = {}
         self._followers: dict[str, StatusFollower] = {}
         self._seen = Sightings(clock)
         self._rounds = Rounds("reconciler", PERIOD_SECONDS, self.tick, "the reconciler's round failed")
@@ -85,7 +93,13 @@ class Reconciler:
     def tick(self) -> None:
         """Process every unfinished run once. A failure of one run does not affect the others."""
         with self._database.session() as session:
-            runs = [LiveRun(row.id, Path(row.directory), row.target_key) for row in unfinished_runs(session)]
+            returned = [LiveRun.of(row) for row in returned_runs(session)]
+        for run in returned:
+            self._guarded(run, lambda _: RunState.FINISHED)
+        with self._database.session() as session:
+            rows = unfinished_runs(session)
+            runs = [LiveRun.of(row) for row in rows]
+            self._held = {row.id: row.target_key for row in rows if row.state in ACTIVE}
         busy: list[str] = []
         queued: list[LiveRun] = []
         for run in runs:
@@ -155,6 +169,7 @@ class Reconciler:
 
     def _begin(self, run: LiveRun) -> RunState:
         self._change(run, RunState.STARTING)
+        self._held[run.run_id] = run.target_key
         if (replaced := self._workers.pop(run.run_id, None)) is not None:
             self._replaced.append(replaced)
         self._workers[run.run_id] = launcher.launch(run.directory)
@@ -167,9 +182,14 @@ class Reconciler:
         if losses.is_exhausted(self._seen.seconds(run.run_id, "losses", (windows, losses.ended))):
             return self._give_up(run, losses)
         waited = self._seen.seconds(run.run_id, "pause", (windows, losses.ended, losses.count), losses.last_at)
-        if losses.wait_seconds(waited, status.stop_requested) > 0:
+        if losses.wait_seconds(waited, status.stop_requested) > 0 or self._is_taken(run):
             return status.state
         return self._begin(run)
+
+    def _is_taken(self, run: LiveRun) -> bool:
+        """Whether a worker of another run uses the target, which was free while this run's journal was gone."""
+        others = (key for run_id, key in self._held.items() if run_id != run.run_id)
+        return any(targets_overlap(run.target_key, key) for key in others)
 
     def _give_up(self, run: LiveRun, losses: Losses) -> RunState:
         """End the load of a run, and start one more worker that removes the files and makes the report.
@@ -223,11 +243,10 @@ class Reconciler:
     def _end_unknown(self, run: LiveRun) -> RunState:
         """Handle a run without a readable state: it is running if its worker lives, else it is finished as unanalysed.
 
-        Anything but a file in the place of events.jsonl is moved aside. Raises ValueError where there is no
-        journal.
+        Anything but a file in the place of events.jsonl is moved aside.
         """
-        if not (run.directory / files.ORDER).is_file():
-            raise ValueError(f"{run.directory} holds no order")
+        if is_gone(run.directory):
+            return self._end_lost(run)
         if launcher.worker_is_alive(run.directory):
             return RunState.RUNNING
         launcher.kill_orphans(run.directory)
@@ -236,6 +255,16 @@ class Reconciler:
             events.rename(events.with_name(f"{files.EVENTS}.moved-aside-{secrets.token_hex(4)}"))
         why = f"its worker is gone, and {files.EVENTS} has no state left that can be read"
         self._change(run, RunState.FINISHED, **unanalysed(run.directory, why).detail())
+        return RunState.FINISHED
+
+    def _end_lost(self, run: LiveRun) -> RunState:
+        """Finish a run whose journal is gone, once no worker was alive for a while; until then it is running."""
+        has_worker = launcher.has_worker(run.directory)
+        if self._seen.seconds(run.run_id, "gone", has_worker) < GONE_SECONDS or has_worker:
+            return RunState.RUNNING
+        with self._database.session() as session:
+            finish_lost(session, run.run_id, self._clock.wall())
+        _LOG.error("run %s was finished as failed: its journal %s is gone", run.run_id, run.directory)
         return RunState.FINISHED
 
     @staticmethod

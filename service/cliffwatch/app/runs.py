@@ -267,7 +267,8 @@ class RunService:
             if directory.exists():
                 return index_run(session, directory)
             row = session.get(RunRow, run_id)
-            if row is not None and row.state != RunState.QUEUED.value:
+            # A run whose journal is gone has no phase if no worker began with it (app/lost_journals.py).
+            if row is not None and row.state != RunState.QUEUED.value and row.phase is not None:
                 words = (
                     f"the journal of run {run_id} is not at {row.directory} any more; use another id for another run"
                 )

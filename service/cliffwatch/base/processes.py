@@ -96,6 +96,16 @@ class ProcessIdentity:
         return True
 
 
+def processes_with(arguments: Sequence[str]) -> list[ProcessIdentity]:
+    """Living processes whose command line ends with these arguments."""
+    end = b"\0" + b"\0".join(os.fsencode(argument) for argument in arguments) + b"\0"
+    found = []
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdecimal() and _bytes(directory / "cmdline").endswith(end):
+            found.append(ProcessIdentity.of(int(directory.name)))
+    return [process for process in found if process is not None]
+
+
 def uninterruptible_waits(pid: int) -> frozenset[tuple[int, int]]:
     """Threads of a process and its children that wait uninterruptibly: (thread id, number of context switches).
 
@@ -115,10 +125,14 @@ def uninterruptible_waits(pid: int) -> frozenset[tuple[int, int]]:
 
 def _text(path: Path) -> str:
     """Text of a file of /proc; empty once the process is gone."""
+    return _bytes(path).decode(errors="replace")
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return path.read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return ""
+        return b""
 
 
 def _stat(directory: Path) -> list[str]:
