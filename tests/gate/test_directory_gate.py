@@ -47,7 +47,7 @@ def test_a_directory_on_a_drive_passes_and_nothing_is_made_in_it(volume: Path) -
     assert examination.volume is not None
     assert (examination.volume.mount_point, examination.volume.file_system) == (volume, "ext4")
     assert [drive.backing_file for drive in examination.drives] == [volume.parent / "volume.img"]
-    assert examination.target_key == f"drive:{examination.drives[0].major_minor}"
+    assert examination.target_key.split("+")[0] == f"drive:{examination.drives[0].major_minor}"
     assert any("loop device" in note for note in examination.notes)
     assert sorted(volume.iterdir()) == before
     assert confirmation_sentence(examination) == ""
@@ -57,12 +57,28 @@ def test_two_directories_of_one_drive_overlap(volume: Path, tmp_path: Path) -> N
     (volume / "below").mkdir()
     one, other = examined(volume), examined(volume / "below", "r2")
     assert targets_overlap(one.target_key, other.target_key)
-    assert not targets_overlap(one.target_key, examined(tmp_path).target_key)
+
+
+def test_a_directory_and_a_loop_device_whose_file_is_in_it_overlap(volume: Path, tmp_path: Path) -> None:
+    """What is written to the device is written into the directory's file system."""
+    (volume / "below").mkdir()
+    with loop_drive(volume / "below" / "inner.img", 8 * MIB) as inner, loop_drive(tmp_path / "other.img") as other:
+        keys = [examine(each.target(), "r2").target_key for each in (inner, other)]
+        assert targets_overlap(examined(volume).target_key, keys[0])
+        # Through both devices.
+        assert targets_overlap(keys[0], examined(tmp_path).target_key)
+        # Two files on one drive are two drives to test with.
+        assert not targets_overlap(*keys)
+    with mounted("tmpfs", tmp_path / "memory", "-t", "tmpfs") as memory, loop_drive(memory / "a.img", 8 * MIB) as drive:
+        assert targets_overlap(examine(drive.target(), "r3").target_key, examined(memory).target_key)
 
 
 def test_keys_of_arrays_overlap_in_one_common_drive() -> None:
     assert targets_overlap("drive:8:0+8:16", "drive:8:16")
     assert not targets_overlap("drive:8:1", "drive:8:16")
+    assert targets_overlap("drive:7:0+on:8:0", "drive:8:0")
+    assert targets_overlap("file_system:0:24", '["drive:7:0+on:file_system:0:24","synthetic:shm"]')
+    assert not targets_overlap("drive:7:0+on:8:0", "drive:7:1+on:8:0")
     assert not targets_overlap("file_system:0:24", "synthetic:shm")
 
 

@@ -240,6 +240,31 @@ def test_a_claim_that_was_cut_short_is_completed(tmp_path: Path, left: list[str]
         assert [(entry.name, entry.read_text()) for entry in path.iterdir()] == [(".cliffwatch-run", "r1\n")]
 
 
+@pytest.mark.parametrize("kind", ["tmpfs", "bind"])
+def test_what_is_mounted_in_the_run_s_place_is_neither_held_nor_removed(tmp_path: Path, kind: str) -> None:
+    """The file system there was never examined: nothing of the target's examination holds for it."""
+    place, other = tmp_path / "cliffwatch-r1", tmp_path / "other"
+    clean = examined(tmp_path)
+    other.mkdir(mode=0o700)
+    source, options = ("tmpfs", ["-t", "tmpfs", "-o", "mode=700"]) if kind == "tmpfs" else (str(other), ["--bind"])
+    with mounted(source, place, *options) as mount_point:
+        assert codes(examined(tmp_path)) == {"mounted"}
+        assert f"something is mounted at {place}" in refusal_to_hold(clean)
+        assert list(mount_point.iterdir()) == []
+        (mount_point / ".cliffwatch-run").write_text("r1\n")
+        with pytest.raises(Problem, match="something is mounted at"):
+            remove_run_directory(place, "r1")
+        assert (mount_point / ".cliffwatch-run").exists()
+
+
+def test_a_mount_within_the_run_s_directory_is_not_held(tmp_path: Path) -> None:
+    clean = examined(tmp_path)
+    with hold(clean) as path:
+        pass
+    with mounted("tmpfs", path / "data", "-t", "tmpfs"):
+        assert "unmount it" in refusal_to_hold(clean)
+
+
 def test_a_volume_that_was_unmounted_after_the_examination_is_noticed(drive: LoopDrive, tmp_path: Path) -> None:
     command("mkfs.ext4", "-q", drive.node)
     with mounted(drive.node, tmp_path / "volume") as mount_point:

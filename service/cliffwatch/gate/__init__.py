@@ -19,7 +19,8 @@ outside of this one's PID namespace, as in a container. For the last, the examin
 that claims a drive, or locks its file, is noticed nevertheless.
 
     device_gate          whether a drive is in use or has content: the reasons to refuse a disk
-    examination          which drives a target leads to, whether it was confirmed, and which runs must not overlap
+    examination          which drives a target leads to, and whether it was confirmed
+    target_keys          which runs must not overlap
     journal_directories  whether the target is where the journals are
     sameness             whether a target is the same as when its identity was recorded
     run_directory        whether a directory is the run's own, and which run may remove it
@@ -32,18 +33,17 @@ from cliffwatch.gate.device_gate import device_objections
 from cliffwatch.gate.examination import (
     Examination,
     blocks_of,
-    combined_key,
     confirmation_sentence,
     directory_of,
     examine,
     place_of,
-    targets_overlap,
 )
 from cliffwatch.gate.holding import HeldTarget, hold
 from cliffwatch.gate.objections import OBJECTIONS, Objection, require_clear
 from cliffwatch.gate.run_directory import remove_run_directory, run_directory
 from cliffwatch.gate.sameness import is_same_device, is_same_directory, shares_a_drive
 from cliffwatch.gate.space import notes_on_plan, objections_to_plan
+from cliffwatch.gate.target_keys import combined_key, targets_overlap
 
 __all__ = [
     "OBJECTIONS",

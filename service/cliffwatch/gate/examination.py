@@ -1,9 +1,7 @@
 """Examine a target without writing: what it is, what is below it, and every reason not to write to it."""
 
-import json
 import os
 import stat
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +9,9 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.gate.device_gate import lasting_objections, second_uses
 from cliffwatch.gate.journal_directories import directory_with_journals, drive_with_journals, notes_on_journals
 from cliffwatch.gate.objections import Objection
-from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory, within_a_run
+from cliffwatch.gate.run_directory import objections_to_own, ownership, run_directory, within_a_run
 from cliffwatch.gate.sameness import UNKNOWN_BIRTH
+from cliffwatch.gate.target_keys import key_of_drives, key_of_volume, siblings_of
 from cliffwatch.machine.backing import FileIdentity, read_loops
 from cliffwatch.machine.births import birth_of, described, file_system_of
 from cliffwatch.machine.inventory import (
@@ -20,14 +19,12 @@ from cliffwatch.machine.inventory import (
     Volume,
     drive_at,
     drives_by_identity,
-    list_drives,
     member_differences,
     names_instead,
     volume_of,
 )
 from cliffwatch.machine.mounts import shown
-from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
-from cliffwatch.machine.twins import twins_of
+from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number
 from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget, PostgresTarget
 
 #: Path of a target where nothing is written on this machine.
@@ -41,12 +38,11 @@ class Examination:
     """Examination of a target: what is known of it before anything is written.
 
     `path` is the run's own directory (to be created), the device's node, or a placeholder where nothing on this machine
-    is written to; `directory` identifies the target directory. `target_key` has every major:minor of the physical
-    drives: runs whose keys overlap (`targets_overlap`) must not run at the same time. `blocks` is the composition of a
-    device, or of the drives below a directory, by hardware and size, not by name: it differs for another drive or file
-    that got the same name, and for a copy. `drives` is the device under test, or the drives at the bottom of the
-    directory's `volume`, or of the servers' data. `notes` do not forbid the run; they are hints for reading its
-    result.
+    is written to; `directory` identifies the target directory. Runs whose `target_key` overlap (target_keys.py) must
+    not run at the same time. `blocks` is the composition of a device, or of the drives below a directory, by hardware
+    and size, not by name: it differs for another drive or file that got the same name, and for a copy. `drives` is the
+    device under test, or the drives at the bottom of the directory's `volume`, or of the servers' data. `notes` do not
+    forbid the run; they are hints for reading its result.
     """
 
     target: AnyTarget
@@ -119,16 +115,6 @@ def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
         raise _gone(target, error) from error
 
 
-def targets_overlap(one_key: str, other_key: str) -> bool:
-    """Whether two target keys have a physical drive in common or, without drives, the same file system or server."""
-    return bool(_places(one_key) & _places(other_key))
-
-
-def combined_key(keys: Sequence[str]) -> str:
-    """Target key of a run with several targets: the only key as it is, or all of them as a JSON array."""
-    return keys[0] if len(keys) == 1 else json.dumps(sorted(set(keys)), separators=(",", ":"))
-
-
 def _gone(target: AnyTarget, error: FileNotFoundError) -> Problem:
     fault = FieldFault("target", f"{error.filename} disappeared while it was examined; try again")
     return Problem(Code.TARGET_MISSING, f"{target} is gone", [fault])
@@ -162,14 +148,14 @@ def _examine_directory(
         notes += notes_on_journals(real, volume, journals, sys, proc)
     objections += within_a_run(real)
     objections += second_uses(volume.drives, sys, proc)
-    if not objections and ownership(path, run_id) == "foreign":
-        objections.append(foreign_directory(path))
+    if not objections:
+        objections += objections_to_own(path, ownership(path, run_id))
     return Examination(
         target=target,
         run_id=run_id,
         path=path,
         is_device=False,
-        target_key=_key(volume.drives, sys) or f"file_system:{directory.major_minor}",
+        target_key=key_of_volume(volume, directory, sys, proc),
         blocks="; ".join(_blocks(drive, sys) for drive in volume.drives) or None,
         drives=volume.drives,
         volume=volume,
@@ -249,7 +235,7 @@ def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sy
         run_id=run_id,
         path=drive.node,
         is_device=True,
-        target_key=_key(drive.leaves, sys),
+        target_key=key_of_drives(drive.leaves, sys, proc),
         blocks=blocks,
         drives=(drive,),
         objections=tuple(objections),
@@ -290,21 +276,6 @@ def _sentence(target: DeviceTarget, drive: Drive) -> str:
     return " ".join(["erase", *words[:1], target.identity])
 
 
-def _key(drives: Iterable[Drive], sys: Path) -> str:
-    """Target key: the major:minor of the drives, of their other device names, and of other drives on the same flash.
-
-    With all of them, the keys of two runs on a drive overlap even if a device name appears or disappears meanwhile.
-    """
-    found: dict[str, Drive] = {}
-    waiting = list(drives)
-    while waiting:
-        drive = waiting.pop()
-        if drive.major_minor not in found:
-            found[drive.major_minor] = drive
-            waiting += [*_siblings(drive, sys), *(twin.drive for twin in twins_of(drive, sys).known)]
-    return "drive:" + "+".join(sorted(found, key=major_minor_order)) if found else ""
-
-
 def _blocks(drive: Drive, sys: Path) -> str:
     """Composition of a drive: size and hardware of the drives at its bottom.
 
@@ -324,26 +295,6 @@ def _blocks(drive: Drive, sys: Path) -> str:
     return "; ".join(sorted(found))
 
 
-def _places(key: str) -> set[str]:
-    if key.startswith("["):
-        return set().union(*map(_places, json.loads(key)))
-    kind, _, rest = key.partition(":")
-    return set(rest.split("+")) if kind == "drive" else {key}
-
-
-def _siblings(drive: Drive, sys: Path) -> list[Drive]:
-    """Other block devices on the same flash as a drive: further namespaces of its NVMe controller."""
-    hardware = device_directory(drive.major_minor, sys) / "device"
-    if not hardware.exists():
-        return []
-    return [
-        other
-        for other in list_drives(sys)
-        if other.major_minor != drive.major_minor
-        and (device_directory(other.major_minor, sys) / "device").resolve() == hardware.resolve()
-    ]
-
-
 def _notes_on_drives(drives: tuple[Drive, ...]) -> list[str]:
     notes = member_differences(drives)
     for drive in drives:
@@ -359,7 +310,7 @@ def _notes_on_volume(volume: Volume) -> list[str]:
 
 
 def _notes_on_siblings(drive: Drive, sys: Path) -> list[str]:
-    return [f"{drive.name} and {other.name} share one drive: each slows the other" for other in _siblings(drive, sys)]
+    return [f"{drive.name} and {other.name} share one drive: each slows the other" for other in siblings_of(drive, sys)]
 
 
 def _notes_on_blocks(drive: Drive, blocks: str) -> list[str]:

@@ -17,7 +17,7 @@ from cliffwatch.base import locks
 from cliffwatch.base.durable import PRIVATE_DIRECTORY, PRIVATE_FILE
 from cliffwatch.gate.objections import Objection, require_clear
 from cliffwatch.machine.descriptors import name_of, open_beneath, open_directory
-from cliffwatch.machine.mounts import read_mounts
+from cliffwatch.machine.mounts import on_one_mount, read_mounts
 
 MARKER = ".cliffwatch-run"
 _MARKER_IN_PROGRESS = ".cliffwatch-run.new"
@@ -25,7 +25,7 @@ _MARK_MAXIMUM_BYTES = 4096
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
-Ownership = Literal["absent", "unclaimed", "own", "foreign"]
+Ownership = Literal["absent", "unclaimed", "own", "foreign", "mounted"]
 
 
 def run_directory(parent: Path, run_id: str) -> Path:
@@ -34,22 +34,35 @@ def run_directory(parent: Path, run_id: str) -> Path:
 
 
 def ownership(path: Path, run_id: str) -> Ownership:
-    """Ownership of the directory `path`. `unclaimed`: empty or half marked, as of a run that was killed making it."""
+    """Ownership of the directory `path`. `unclaimed`: empty or half marked, as of a run that was killed making it;
+    `mounted`: of another file system than its parent, or seen through another mount."""
     if not os.path.lexists(path):
         return "absent"
     try:
-        descriptor = open_directory(path.parent.resolve() / path.name)
+        parent = open_directory(path.parent.resolve())
     except OSError:
         return "foreign"
     try:
-        return _ownership_of(descriptor, run_id)
+        directory = open_beneath(parent, Path(path.name))
+        try:
+            return _ownership_of(parent, directory, run_id)
+        finally:
+            os.close(directory)
+    except OSError:
+        return "foreign"
     finally:
-        os.close(descriptor)
+        os.close(parent)
 
 
-def foreign_directory(path: Path) -> Objection:
-    reason = "it does not carry this run's mark, or others may write to it"
-    return Objection("foreign_directory", f"{path} is there and is not this run's own ({reason}); move it away")
+def objections_to_own(path: Path, state: Ownership) -> list[Objection]:
+    """Objection to a run's own directory that is not the run's, or where something else is mounted; else empty."""
+    if state == "mounted":
+        message = f"something is mounted at {path}, which is to be the run's own directory; unmount it"
+        return [Objection("mounted", message)]
+    if state == "foreign":
+        reason = "it does not carry this run's mark, or others may write to it"
+        return [Objection("foreign_directory", f"{path} is there and is not this run's own ({reason}); move it away")]
+    return []
 
 
 def within_a_run(real: Path) -> list[Objection]:
@@ -64,20 +77,21 @@ def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
     """Create (or reopen) and lock the run's own directory `path`; `parent` is a descriptor of its parent.
 
     Yields a descriptor of the directory, which stays valid if the directory is renamed. Raises Problem(target_unsafe)
-    when the directory is not this run's own (`ownership`), or a living process holds its lock.
+    when the directory is not this run's own (`ownership`), something is mounted there, or a living process holds its
+    lock.
     """
     with suppress(FileExistsError), _objecting(path):
         os.mkdir(path.name, PRIVATE_DIRECTORY, dir_fd=parent)
     try:
         directory = open_beneath(parent, Path(path.name))
     except OSError:
-        require_clear([foreign_directory(path)])
+        require_clear(objections_to_own(path, "foreign"))
         raise
     try:
         _lock(directory, path)
-        state = _ownership_of(directory, run_id)
-        if state == "foreign":
-            require_clear([foreign_directory(path)])
+        state = _ownership_of(parent, directory, run_id)
+        require_clear(objections_to_own(path, state))
+        refuse_mounts(directory)
         if state == "unclaimed":
             with _objecting(path):
                 _mark(directory, run_id)
@@ -114,11 +128,11 @@ def _remove_in(parent: int, path: Path, run_id: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        require_clear([foreign_directory(path)])
+        require_clear(objections_to_own(path, "foreign"))
         raise
     try:
-        if path.name != run_directory(path.parent, run_id).name or _ownership_of(directory, run_id) == "foreign":
-            require_clear([foreign_directory(path)])
+        is_named = path.name == run_directory(path.parent, run_id).name
+        require_clear(objections_to_own(path, _ownership_of(parent, directory, run_id) if is_named else "foreign"))
         _lock(directory, path)
         refuse_mounts(directory)
         _empty(directory)
@@ -145,7 +159,10 @@ def refuse_mounts(directory: int) -> None:
         require_clear([Objection("mounted", f"{' and '.join(inside)} is mounted in {path}; unmount it")])
 
 
-def _ownership_of(directory: int, run_id: str) -> Ownership:
+def _ownership_of(parent: int, directory: int, run_id: str) -> Ownership:
+    # What is mounted there was not examined: only the parent directory was, with the drives below it.
+    if not on_one_mount(parent, directory):
+        return "mounted"
     status = os.fstat(directory)
     # The owner of the parent directory can give the run's name to any directory there. If others may write to it, they
     # could put links into it, which an engine would follow.

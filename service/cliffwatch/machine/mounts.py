@@ -137,6 +137,11 @@ def is_mounted(descriptor: int) -> bool:
     return any(mount.mount_id == mount_id for mount in read_mounts())
 
 
+def on_one_mount(one: int, other: int) -> bool:
+    """Whether two descriptors were opened through one mount; without accessing file systems."""
+    return _mount_id(one) == _mount_id(other)
+
+
 def _mount_id(descriptor: int) -> int:
     lines = lines_of(Path(f"/proc/self/fdinfo/{descriptor}"))
     return next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))
