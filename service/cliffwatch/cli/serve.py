@@ -8,7 +8,7 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+from cliffwatch.app.index import UNFINISHED_PREFIX
 from cliffwatch.app.tokens import TokenService
 from cliffwatch.base import locks
 from cliffwatch.base.clock import SystemClock
@@ -47,7 +48,11 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
     _make_state(settings)
     # Bound before the database and the token are touched, so that a port in use is reported first.
     listener = _listen(settings.listen_host, settings.listen_port)
-    with listener, _alone_in(settings.state_directory):
+    with (
+        listener,
+        _alone_in(settings.state_directory, "state", _lock_state),
+        _alone_in(settings.runs_directory, "runs", _lock_runs),
+    ):
         port = listener.getsockname()[1]
         await_database(settings.database_url, listener, SystemClock())
         _make_first_token(settings, token_path)
@@ -94,21 +99,42 @@ def _be_found(settings: Settings, url: str) -> None:
 
 
 @contextmanager
-def _alone_in(state_directory: Path) -> Iterator[None]:
-    """Lock the state directory, so that two services never overwrite each other's files. Raises Problem(conflict)."""
+def _alone_in(directory: Path, purpose: str, lock: Callable[[Path], int]) -> Iterator[None]:
+    """Lock the state or runs directory, so that two services never overwrite each other's files, nor start the same
+    runs. Raises Problem(conflict)."""
+    setting = f"CLIFFWATCH_{purpose.upper()}_DIRECTORY"
     try:
-        descriptor = locks.hold(state_directory / "service.lock", _PATIENCE_SECONDS)
+        descriptor = lock(directory)
     except TimeoutError as error:
         detail = (
-            f"another service uses the state directory {state_directory}; stop it (`cliffwatch down`), or name another"
+            f"another service uses the {purpose} directory {directory}; stop it (`cliffwatch down`), or name another "
+            f"with {setting}"
         )
-        raise Problem(Code.CONFLICT, f"{detail} with CLIFFWATCH_STATE_DIRECTORY") from error
+        raise Problem(Code.CONFLICT, detail) from error
     except OSError as error:
-        raise _unusable(state_directory, error) from error
+        raise _unusable(directory, error, purpose) from error
     try:
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock_state(directory: Path) -> int:
+    return locks.hold(directory / "service.lock", _PATIENCE_SECONDS)
+
+
+def _lock_runs(directory: Path) -> int:
+    """Lock the runs directory itself, which is possible where it is read-only; on NFS only a file in it can be."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        locks.take(descriptor, directory, _PATIENCE_SECONDS)
+    except TimeoutError:
+        os.close(descriptor)
+        raise
+    except OSError:
+        os.close(descriptor)
+        return locks.hold(directory / f"{UNFINISHED_PREFIX}service.lock", _PATIENCE_SECONDS)
+    return descriptor
 
 
 def _make_state(settings: Settings) -> None:
@@ -117,14 +143,14 @@ def _make_state(settings: Settings) -> None:
         place.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         tighten(place, settings.runs_directory)
     except OSError as error:
-        raise _unusable(place, error) from error
+        raise _unusable(place, error, "state") from error
     try:
         settings.runs_directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(settings.runs_directory, error, "runs") from error
 
 
-def _unusable(place: Path, error: OSError, purpose: str = "state") -> Problem:
+def _unusable(place: Path, error: OSError, purpose: str) -> Problem:
     remedy = f"name a directory that this user may write to with CLIFFWATCH_{purpose.upper()}_DIRECTORY"
     return Problem(Code.NOT_READY, f"the {purpose} directory {place} cannot be used: {error.strerror}; {remedy}")
 
