@@ -21,6 +21,13 @@ def drip(connection: socket.socket, over: threading.Event) -> None:
         connection.sendall(b" ")
 
 
+def drip_head(connection: socket.socket, over: threading.Event) -> None:
+    """Answer with one header after the other, for ever."""
+    connection.sendall(_HEAD)
+    while not over.wait(0.05):
+        connection.sendall(b"X-More: more\r\n")
+
+
 def garbage(connection: socket.socket, over: threading.Event) -> None:
     connection.sendall(bytes(range(256)) * 16)
 

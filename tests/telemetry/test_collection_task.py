@@ -9,7 +9,7 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import assert_no_window_twice, events, names, queue_run, start_worker, status, window_count
 from tests.telemetry import hostile_server
 from tests.telemetry.filled_runs import OPERATIONS, counter, make_run, the_one, times
-from tests.telemetry.hostile_server import HostileServer
+from tests.telemetry.hostile_server import Behaviour, HostileServer
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
 from cliffwatch.app.launcher import request_stop
@@ -129,8 +129,11 @@ def test_a_run_in_virtual_time_has_no_telemetry(tmp_path: Path, monkeypatch: pyt
     assert not (directory / "telemetry").exists()
 
 
-def test_a_prometheus_that_hangs_delays_no_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with HostileServer(hostile_server.hang) as server:
+@pytest.mark.parametrize("behaviour", [hostile_server.hang, hostile_server.drip, hostile_server.drip_head])
+def test_a_prometheus_that_hangs_delays_no_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behaviour: Behaviour
+) -> None:
+    with HostileServer(behaviour) as server:
         monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", server.url)
         directory = queue_run(tmp_path / "hangs")
         finish(directory)

@@ -15,7 +15,8 @@ from cliffwatch.telemetry.reader import read
 
 BEHAVIOURS = [
     (hostile_server.hang, "does not answer"),
-    (hostile_server.drip, "took too long"),
+    (hostile_server.drip, "no whole answer within"),
+    (hostile_server.drip_head, "no whole answer within"),
     (hostile_server.garbage, "does not answer"),
     (hostile_server.slam, "does not answer"),
     (hostile_server.another_server, "not Prometheus"),
@@ -23,6 +24,7 @@ BEHAVIOURS = [
     (hostile_server.huge, "longer than 1 MiB"),
     (hostile_server.lie, "makes no sense"),
 ]
+_SLOW = (hostile_server.hang, hostile_server.drip, hostile_server.drip_head)
 
 
 @pytest.mark.parametrize(("behaviour", "words"), BEHAVIOURS, ids=[row[0].__name__ for row in BEHAVIOURS])
@@ -32,7 +34,7 @@ def test_an_attempt_ends_with_a_gap_and_its_reason(
     monkeypatch.setattr(prometheus, "ANSWER_LIMIT_BYTES", 1 << 20)
     directory = make_run(tmp_path / "run-1", 30)
     # Those that answer have time to, however busy the machine is.
-    seconds = 0.5 if behaviour in (hostile_server.hang, hostile_server.drip) else 30.0
+    seconds = 0.5 if behaviour in _SLOW else 30.0
     with HostileServer(behaviour) as server:
         result = collect_telemetry(directory, PrometheusAddress(server.url), float("inf"), seconds)
     assert words in result.missing

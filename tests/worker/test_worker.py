@@ -187,6 +187,18 @@ def test_a_worker_whose_journal_was_removed_ends_with_its_engine(tmp_path: Path)
     wait_until(lambda: not engine.is_alive(), "the end of the engine")
 
 
+def test_a_load_that_was_complete_is_not_stopped_by_a_kill_after_it(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "run", phases={"soak": "1s", "cool_down": "10m"})
+    worker = start_worker(directory)
+    wait_until(lambda: "cool_down" in names(directory, "phase"), "the end of the load")
+    request_stop(directory, True)
+    assert worker.wait(60) == -signal.SIGKILL
+    change_state(EventLog(directory), RunState.INTERRUPTED, status(directory).since)
+    change_state(EventLog(directory), RunState.STARTING, status(directory).since)
+    execute_run(directory)
+    assert status(directory).verdict is VerdictName.PASS
+
+
 @pytest.mark.parametrize("victim", ["worker", "engine"])
 def test_a_kill_loses_no_committed_window(tmp_path: Path, victim: str) -> None:
     directory = queue_run(tmp_path / f"killed-{victim}", phases={"soak": "10s"})

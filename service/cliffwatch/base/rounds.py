@@ -27,11 +27,13 @@ class Rounds:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop the thread; returns when the round in progress is over. May be called without a start."""
+    def stop(self, patience_seconds: float | None = None) -> bool:
+        """Stop the thread, and wait until the round in progress is over; returns whether it is, as it may not be with a
+        patience. May be called without a start."""
         self._end.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(patience_seconds)
+        return not self._thread.is_alive()
 
     def busy_seconds(self) -> float:
         """Duration of the round in progress so far; 0 between rounds."""

@@ -1,6 +1,7 @@
 """HTTP client of the API for the command line: JSON in, JSON out; an error response raises `Problem`."""
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from urllib.parse import quote
 import httpx
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.http_client import http_client
 
 API_PREFIX = "/api/v1"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
@@ -104,17 +106,23 @@ class ApiClient:
     def is_ready(self) -> bool:
         """Whether the service answers and reports that it is ready."""
         try:
-            return self._http.get("/readyz", timeout=_READY_TIMEOUT_SECONDS).is_success
+            return self._ready().is_success
         except httpx.HTTPError:
             return False
 
     def why_not_ready(self) -> str | None:
         """Reason why the service is not ready; None when it is ready or does not answer."""
         try:
-            answer = self._http.get("/readyz", timeout=_READY_TIMEOUT_SECONDS)
+            answer = self._ready()
         except httpx.HTTPError:
             return None
         return None if answer.is_success else problem_of(answer).detail
+
+    def _ready(self) -> httpx.Response:
+        """Response of /readyz, within a limit for the whole of it: something else may listen at the address."""
+        tls = None if self.url.startswith("http://") else ssl.create_default_context()
+        with http_client(_READY_TIMEOUT_SECONDS, self.url, tls=tls) as client:
+            return client.get("/readyz")
 
     @contextmanager
     def events(self, path: str, last_event_id: str | None) -> Iterator[Iterator[ServerEvent]]:

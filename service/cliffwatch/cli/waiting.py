@@ -5,7 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from sqlalchemy.exc import InterfaceError, OperationalError
 
@@ -81,7 +81,8 @@ class _Answer(BaseHTTPRequestHandler):
 
 @contextmanager
 def _not_ready(listener: socket.socket) -> Iterator[None]:
-    server = HTTPServer(listener.getsockname()[:2], _Answer, bind_and_activate=False)
+    # A thread for each client: none that sends nothing keeps the others, or the end of the wait.
+    server = ThreadingHTTPServer(listener.getsockname()[:2], _Answer, bind_and_activate=False)
     server.socket.close()
     server.socket = listener.dup()
     server.socket.listen(16)

@@ -50,8 +50,7 @@ class DriveWear:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._rounds.stop()
-        if self._connection is not None:
+        if self._rounds.stop(2 * _PATIENCE_SECONDS) and self._connection is not None:
             self._connection.close()
 
     def ask(self) -> None:

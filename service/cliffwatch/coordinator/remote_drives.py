@@ -56,8 +56,8 @@ class RemoteDrives:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._rounds.stop()
-        self._connection.close()
+        if self._rounds.stop(2 * _PATIENCE_SECONDS):
+            self._connection.close()
 
     def ask(self) -> None:
         """Query Prometheus once and store the counters; a failed query is remembered for `look`."""

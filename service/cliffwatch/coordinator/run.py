@@ -295,6 +295,10 @@ def keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
 
 def _over_already(context: RunContext, status: RunStatus, resumed: bool) -> LoadOutcome | None:
     """Outcome of a load that needs no work from this worker, such as a stopped one; None if there is load to make."""
+    last = context.windows.last
+    if last is not None and status.load_stop is not None and last.end > status.load_stop - context.workload.window / 2:
+        # Also where a stop was requested after it, and the worker that was to record its end was killed.
+        return LoadOutcome(LoadEnd.COMPLETED)
     if status.stop_requested:
         return LoadOutcome(LoadEnd.STOPPED)
     if resumed and context.workload.on_interruption == "end":

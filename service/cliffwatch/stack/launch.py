@@ -11,6 +11,7 @@ from sqlalchemy import select
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.durable import write_durably
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.http_client import http_client
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
@@ -79,7 +80,8 @@ def reload_alertmanager(settings: Settings) -> bool:
     """
     try:
         url = f"http://{ALERTMANAGER.address(settings)}/-/reload"
-        response = httpx.post(url, trust_env=False, timeout=processes.ANSWER_TIMEOUT_SECONDS)
+        with http_client(processes.ANSWER_TIMEOUT_SECONDS) as client:
+            response = client.post(url)
     except httpx.HTTPError:
         return False
     if not response.is_success:

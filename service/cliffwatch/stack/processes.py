@@ -20,6 +20,7 @@ import httpx
 from cliffwatch.base import locks
 from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.durable import PRIVATE_DIRECTORY, write_json_durably
+from cliffwatch.base.http_client import http_client
 from cliffwatch.base.logs import bound, last_line_of, open_log
 from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
 from cliffwatch.model.settings import PREFIX, Settings, environment_of_children
@@ -110,8 +111,7 @@ def start(settings: Settings, components: Sequence[Component], clock: Clock) -> 
         else:
             begun.append((component, started))
     deadline = clock.monotonic() + READY_PATIENCE_SECONDS
-    # Proxies in the environment are for addresses outside of this machine.
-    with httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False) as client:
+    with http_client(ANSWER_TIMEOUT_SECONDS) as client:
         waited = [_wait(settings, client, component, process, clock, deadline) for component, process in begun]
     return [*outcomes, *waited]
 

@@ -7,6 +7,7 @@ import httpx
 
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.http_client import http_client
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack.channels import Channel
 from cliffwatch.stack.components import ALERTMANAGER
@@ -16,6 +17,7 @@ from cliffwatch.stack.receivers import TEST_ALERT, receiver_of_tests
 #: How long to wait for the delivery: Alertmanager tries again after 1, 2 and 4 s, and later success is unlikely.
 PATIENCE_SECONDS = 15.0
 _POLL_SECONDS = 0.2
+_REQUEST_SECONDS = 5.0
 #: Reason of a failed attempt, in a line of Alertmanager's log (logfmt).
 _REASON = re.compile(r'\berr="((?:[^"\\]|\\.)*)"')
 
@@ -34,7 +36,7 @@ def send_trial(settings: Settings, channel: Channel, clock: Clock) -> None:
     }
     begun, seen_bytes = clock.monotonic(), _size(log)
     try:
-        with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
+        with http_client(_REQUEST_SECONDS, url) as client:
             before, was_delivered = _delivered(client, channel), False
             alert = {"labels": labels, "annotations": annotations}
             client.post("/api/v2/alerts", json=[alert]).raise_for_status()

@@ -14,6 +14,7 @@ import httpx
 
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Problem
+from cliffwatch.base.http_client import http_client
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import status_of
@@ -26,6 +27,8 @@ from cliffwatch.store.queries import unfinished_runs
 
 _LOG = logging.getLogger(__name__)
 PERIOD_SECONDS = 3.0
+#: How long a stop waits for the round in progress, which may ask each watcher.
+_STOP_SECONDS = 10.0
 #: Failed checks in a row after which a watcher is down: under load, a watcher may fail to answer once.
 FAULTS_IN_A_ROW = 2
 #: Maximum age of Prometheus' newest sample: it scrapes itself every 10 s, and three missing in a row are no jitter.
@@ -75,16 +78,16 @@ class Watch:
         self._refused: dict[str, str] = {}
         #: Whether each watcher is up according to a run's journal, by run.
         self._recorded: dict[str, dict[str, bool]] = {}
-        self._client = httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False)
+        self._client = http_client(ANSWER_TIMEOUT_SECONDS)
         self._rounds = Rounds("watch", PERIOD_SECONDS, self.tick, "the watchers could not be checked")
 
     def start(self) -> None:
         self._rounds.start()
 
     def stop(self) -> None:
-        """Stop the thread; returns when the check in progress is over. May be called without a start."""
-        self._rounds.stop()
-        self._client.close()
+        """Stop the thread, and wait a few seconds for the check in progress. May be called without a start."""
+        if self._rounds.stop(_STOP_SECONDS):
+            self._client.close()
 
     def up(self) -> dict[str, bool]:
         """Whether each watcher that was started, or should have been, is up, as of the last check."""

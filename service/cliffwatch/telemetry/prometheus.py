@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.base.finite_json import lenient_json
+from cliffwatch.base.http_client import http_client
 from cliffwatch.telemetry.address import PrometheusAddress, secret_in
 from cliffwatch.telemetry.native_histograms import BOUND_LABEL, cumulative_buckets
 
@@ -94,9 +95,9 @@ class Prometheus:
 
     def _ask(self, method: str, path: str, form: dict[str, str]) -> Any:
         try:
-            patience = max(0.1, min(_REQUEST_SECONDS, self.deadline - time.monotonic()))
-            with self._client.stream(method, path, data=form or None, timeout=patience) as response:
-                content = self._content(response)
+            seconds = max(0.1, min(_REQUEST_SECONDS, self.deadline - time.monotonic()))
+            with self._client.stream(method, path, data=form or None, timeout=seconds) as response:
+                content = _content(response)
                 status = response.status_code
         except (httpx.HTTPError, httpx.StreamError) as error:
             words = str(error) or type(error).__name__
@@ -112,17 +113,15 @@ class Prometheus:
             raise QueryFailed(f"what answers at {self._url} is not Prometheus, or not ready ({status})") from error
         raise QueryFailed(f"Prometheus refused: {words}"[:_WORDS])
 
-    def _content(self, response: httpx.Response) -> bytes:
-        """Body of a response. Raises QueryFailed if it is too long or late: httpx only limits the time of each read."""
-        until = min(self.deadline, time.monotonic() + _REQUEST_SECONDS)
-        content = bytearray()
-        for chunk in response.iter_bytes():
-            content += chunk
-            if len(content) > ANSWER_LIMIT_BYTES:
-                raise QueryFailed(f"Prometheus' answer is longer than {ANSWER_LIMIT_BYTES >> 20} MiB")
-            if time.monotonic() > until:
-                raise QueryFailed("Prometheus took too long to answer")
-        return bytes(content)
+
+def _content(response: httpx.Response) -> bytes:
+    """Body of a response. Raises QueryFailed if it is too long."""
+    content = bytearray()
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > ANSWER_LIMIT_BYTES:
+            raise QueryFailed(f"Prometheus' answer is longer than {ANSWER_LIMIT_BYTES >> 20} MiB")
+    return bytes(content)
 
 
 def _client_of(server: PrometheusAddress) -> httpx.Client:
@@ -135,9 +134,8 @@ def _client_of(server: PrometheusAddress) -> httpx.Client:
             auth = server.username, secret_in(server.password_file)
         # Without TLS, skip reading the machine's certificates, which takes longer than a query.
         is_plain = httpx.URL(server.url).scheme == "http"
-        verify = False if is_plain else ssl.create_default_context(cafile=server.ca_file)
-        # The machine's proxy settings are for outside hosts.
-        client = httpx.Client(base_url=server.url, trust_env=False, headers=headers, auth=auth, verify=verify)
+        tls = None if is_plain else ssl.create_default_context(cafile=server.ca_file)
+        client = http_client(_REQUEST_SECONDS, server.url, headers, auth, tls)
     except httpx.InvalidURL as error:
         raise QueryFailed(f"{server.url!r} is not a URL: {error}") from error
     except (OSError, UnicodeError) as error:

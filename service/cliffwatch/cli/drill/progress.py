@@ -8,6 +8,7 @@ import httpx
 
 from cliffwatch.analysis.stalls import stall_seconds, stall_words
 from cliffwatch.base.clock import Clock
+from cliffwatch.base.http_client import http_client
 from cliffwatch.base.units import format_amplification, format_byte_rate, format_share
 from cliffwatch.cli.live import RunSeen, Update, WindowSeen
 from cliffwatch.cli.output import ABSENT, say, show_latency
@@ -41,7 +42,8 @@ class DriveMeter:
     def read(self) -> DriveFigures | None:
         """Read the drive's counters; None when it does not answer in time, and the drill continues without them."""
         try:
-            text = httpx.get(self._url, timeout=_TIMEOUT_SECONDS, trust_env=False).text
+            with http_client(_TIMEOUT_SECONDS) as client:
+                text = client.get(self._url).text
         except httpx.HTTPError:
             return None
         values = {
