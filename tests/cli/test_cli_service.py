@@ -91,18 +91,6 @@ def test_a_second_service_in_one_state_directory_changes_nothing_of_the_first(id
     assert "the service is stopped" in idle.run("down").stderr
 
 
-@pytest.mark.gate(why="two services on one directory of runs would start two runs on one target")
-def test_a_second_service_on_one_directory_of_runs_does_not_start(idle: Machine, tmp_path: Path) -> None:
-    idle.run("up")
-    runs, other = idle.state / "runs", {"CLIFFWATCH_STATE_DIRECTORY": str(tmp_path / "other")}
-    second = idle.run("serve", CLIFFWATCH_LISTEN_PORT="0", CLIFFWATCH_RUNS_DIRECTORY=str(runs), **other)
-    assert second.returncode == 2
-    assert f"another service uses the runs directory {runs}" in second.stderr
-    assert "CLIFFWATCH_RUNS_DIRECTORY" in second.stderr
-    assert "Traceback" not in second.stderr
-    idle.run("down")
-
-
 def test_a_setting_that_is_wrong_is_named_by_its_variable(idle: Machine) -> None:
     done = idle.run("up", CLIFFWATCH_LISTEN_PORT="many")
     assert done.returncode == 2

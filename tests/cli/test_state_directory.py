@@ -92,3 +92,15 @@ def test_a_state_directory_on_a_network_share_is_warned_of_when_the_service_is_u
     shared = replace(mount_of(idle.directory), file_system="nfs4")
     monkeypatch.setattr("cliffwatch.app.state_place.mount_of", lambda path, proc: shared)
     assert f"warning: the state directory {idle.state} is on a network share (nfs4)" in idle.run("up").stderr
+
+
+@pytest.mark.gate(why="two services on one directory of runs would start two runs on one target")
+def test_a_second_service_on_one_directory_of_runs_does_not_start(idle: Machine, tmp_path: Path) -> None:
+    idle.run("up")
+    runs, other = idle.state / "runs", {"CLIFFWATCH_STATE_DIRECTORY": str(tmp_path / "other")}
+    second = idle.run("serve", CLIFFWATCH_LISTEN_PORT="0", CLIFFWATCH_RUNS_DIRECTORY=str(runs), **other)
+    assert second.returncode == 2
+    assert f"another service uses the runs directory {runs}" in second.stderr
+    assert "CLIFFWATCH_RUNS_DIRECTORY" in second.stderr
+    assert "Traceback" not in second.stderr
+    idle.run("down")

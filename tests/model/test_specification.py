@@ -62,7 +62,7 @@ def test_a_name_of_several_lines_is_read_back_as_it_was(end: str, name: str) -> 
         (("soak: 34h30m", "soak: 91d"), "phases.soak", "91d is out of range; write at most 90d"),
         (("soak: 34h30m", "soak: 0s"), "phases.soak", "0s is out of range; write more than 0s"),
         ((", soak: 34h30m", ""), "phases.soak", "missing"),
-        (("window: 10s", "limits: [p98 <= 2ms]"), "limits.0", "write one such as"),
+        (("window: 10s", "limits: [p98 <= 2ms]"), "limits.0", "write `p99 <= 2ms`"),
         (("window: 10s", "limits: [no cliff, no cliff]"), "limits", "remove one"),
         (("window: 10s", "limits: [p99 <= 2ms over any 5s]"), "document", "make its span longer"),
         (("window: 10s", "limits: [p99 <= 2ms over any 36h]"), "document", "make its span shorter"),

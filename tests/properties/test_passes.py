@@ -115,9 +115,10 @@ def test_both_modes_agree_but_for_what_came_back_soon(plan: Plan, laid: list[Tro
     assume(any(trouble.start < plan.hours * HOUR for trouble in laid))
     with_trouble = plan.more(*laid)
     offline, online = (passes(with_trouble, mode) for mode in MODES)
-    if not offline:
-        assert not online
-    elif not online:
+    if not offline and online:
+        # Five spikes of the client alone are a train afterwards; during the run they may still be chance.
+        assert sum(each.share(plan.hours * HOUR) for each in laid) < 0.025
+    elif offline and not online:
         slow = [trouble for trouble in laid if trouble.kind in (Kind.SLOWER, Kind.CLIENT)]
         assert slow
         assert sum(each.share(plan.hours * HOUR) for each in slow if each.size >= 2.0) < 0.05 or all(
@@ -183,14 +184,15 @@ def test_what_was_not_seen_does_not_pass(plan: Plan, how: str, share: float, sta
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [2.0, 5.0])
-@pytest.mark.parametrize("windows", [3, 9, 18, 60, 180])
+@pytest.mark.parametrize("windows", [1, 3, 9, 18, 60, 180])
 @pytest.mark.parametrize("kind", [Kind.SLOWER, Kind.CLIENT])
+@pytest.mark.parametrize("share", [0.055, 0.25])
 def test_a_twentieth_of_the_time_at_twice_the_latency_does_not_pass(
-    kind: Kind, windows: int, size: float, mode: str
+    share: float, kind: Kind, windows: int, size: float, mode: str
 ) -> None:
-    """As docs/detection.md promises: whatever the length of each rise, up to the smallest that its table names."""
+    """As docs/detection.md promises, whatever the length of each rise."""
     hours = 20
-    times = max(1, round(0.055 * (hours - LEARNED_HOURS) * HOUR / windows))
+    times = max(1, round(share * (hours - LEARNED_HOURS) * HOUR / windows))
     apart = (hours - LEARNED_HOURS - 1) * HOUR // times
     plan = Plan(7, hours=hours, troubles=(Trouble(kind, LEARNED_HOURS * HOUR + 40, windows, size, times, apart),))
     assert plan.troubles[0].share(hours * HOUR) >= 0.05

@@ -28,6 +28,7 @@ from cliffwatch.analysis.thresholds import (
     ABOVE_RATIO,
     ABOVE_SHARE,
     ABOVE_WINDOWS,
+    ABSOLUTE_SHARE,
     LONE_CONFIDENCE,
     MORE_LOAD,
     TRAIN_OVER_WINDOWS,
@@ -131,18 +132,21 @@ class _Excursion:
 
 @dataclass(slots=True)
 class _Sum:
-    """Cumulative sum of the windows above `threshold`, with the excursions since it was last zero."""
+    """Cumulative sum of the windows above `threshold`, with the excursions since it was last zero, and the single rises
+    in them. `longest` is the longest excursion that was high for most of its time: a change of its own."""
 
     threshold: float
     spans: _Spans
     total: float = 0.0
     windows: int = 0
     times: int = 0
+    rise_times: int = 0
     longest: int = 0
     onset: float = 0.0
     last_high: int = 0
     worst: float = -math.inf
     excursions: deque[_Excursion] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    rises: deque[_Excursion] = field(default_factory=lambda: deque(maxlen=_KEPT))
 
     def follow(self, start: float, end: float, level: float) -> None:
         """Add a window of this `level` (a logarithm)."""
@@ -152,32 +156,46 @@ class _Sum:
         if not is_high:
             return
         if was_zero:
-            self.onset, self.worst, self.times, self.longest = start, level, 0, 0
+            self.onset, self.worst, self.times, self.rise_times, self.longest = start, level, 0, 0, 0
             self.excursions.clear()
-        if was_zero or self.windows - self.last_high > self.spans.lull:
+            self.rises.clear()
+        lull = self.windows - self.last_high
+        if was_zero or lull > self.spans.lull:
             self.times += 1
             self.excursions.append(_Excursion(start, end, self.windows))
+        if was_zero or lull > 1:
+            self.rise_times += 1
+            self.rises.append(_Excursion(start, end, self.windows))
         self.last_high = self.windows
+        for last in (self.excursions[-1], self.rises[-1]):
+            last.end, last.windows, last.levels = end, last.windows + 1, last.levels + level
         last = self.excursions[-1]
-        last.end, last.windows, last.levels = end, last.windows + 1, last.levels + level
-        self.longest, self.worst = max(self.longest, last.windows), max(self.worst, level)
+        if last.windows >= ABSOLUTE_SHARE * (self.windows - last.first + 1):
+            self.longest = max(self.longest, last.windows)
+        self.worst = max(self.worst, level)
 
     @property
     def is_recurring(self) -> bool:
         """Whether enough time was above, besides the longest excursion, which is a change of its own."""
-        return self.times > 1 and self.total - self.longest >= self.spans.above
+        return self.rise_times > 1 and self.total - self.longest >= self.spans.above
+
+    @property
+    def _returns(self) -> tuple[int, deque[_Excursion]]:
+        """Number of what recurs, and the last of them: excursions, or where one flickers, its rises."""
+        return (self.times, self.excursions) if self.times > 1 else (self.rise_times, self.rises)
 
     @property
     def is_over(self) -> bool:
         """Whether no excursion came for long after the last one: several times their longest distance."""
-        widest = max(after.first - before.first for before, after in pairwise(self.excursions))
+        widest = max(after.first - before.first for before, after in pairwise(self._returns[1]))
         return self.windows - self.last_high > max(TRAIN_OVER_WINDOWS, ABOVE_OVER_DISTANCES * widest)
 
     def recurrence(self) -> Recurrence:
-        spacings = [after.start - before.start for before, after in pairwise(self.excursions)]
+        times, returns = self._returns
+        spacings = [after.start - before.start for before, after in pairwise(returns)]
         return Recurrence(
-            self.times,
-            median(one.end - one.start for one in self.excursions),
+            times,
+            median(one.end - one.start for one in returns),
             median(spacings),
             min(spacings),
             max(spacings),
@@ -185,8 +203,8 @@ class _Sum:
         )
 
     def level(self) -> float:
-        """Median over the excursions of each one's mean level (a logarithm)."""
-        return median(one.levels / one.windows for one in self.excursions)
+        """Median over what recurs of each one's mean level (a logarithm)."""
+        return median(one.levels / one.windows for one in self._returns[1])
 
 
 class _Reference:
