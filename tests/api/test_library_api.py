@@ -2,7 +2,6 @@
 
 import fcntl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,15 +15,13 @@ from tests.api.harness import ORDER, WORKLOAD, Api, serving
 from cliffwatch.app.index import rebuild
 from cliffwatch.app.library import RunLibrary
 from cliffwatch.base import durable
-from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.event_text import event_text
 from cliffwatch.journal.events import ANNOTATED
 from cliffwatch.model.annotations import LABELS_LIMIT
-from cliffwatch.model.settings import Settings, read_settings
+from cliffwatch.model.settings import Settings
 from cliffwatch.report.process import ReportOutcome
-from cliffwatch.store.models import RunRow
 
 SEEN = {"labels": {"release": "26.1"}, "note": "new firmware", "pinned": True}
 
@@ -320,28 +317,3 @@ def test_a_run_whose_journal_was_taken_away_can_be_deleted(api: Api) -> None:
 
 def _fail(*_: object) -> None:
     raise OSError(5, "input/output error")
-
-
-def test_runs_older_than_the_retention_are_deleted_unless_pinned(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with serving(read_settings(state_directory=tmp_path / "state", retention="30d")) as api:
-        for run_id in ("old", "pinned", "unfinished"):
-            directory = journals.queue(api.settings.runs_directory, run_id)
-            journals.start(directory)
-            if run_id != "unfinished":
-                journals.finish(directory)
-            api.index(run_id)
-        annotate(api, "pinned", pinned=True)
-        over(api, "new", SystemClock().wall() - 29 * 86400)
-        with api.services.database.session() as session:
-            session.get_one(RunRow, over(api, "imported").name).imported_at = SystemClock().wall()
-        api.services.library.expire()
-        assert sorted(listed(api)) == ["imported", "new", "pinned", "unfinished"]
-        assert [record.message for record in caplog.records if "retention" in record.message] == []
-
-
-def test_without_a_retention_nothing_is_deleted(api: Api) -> None:
-    over(api, "old", time.time() - 3 * 365 * 86400)
-    api.services.library.expire()
-    assert listed(api) == ["old"]

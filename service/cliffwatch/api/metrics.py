@@ -62,6 +62,11 @@ class ServiceCollector(Collector):
         )
         with self._services.database.snapshot() as session:
             yield from _run_metrics(session)
+            yield GaugeMetricFamily(
+                f"{_PREFIX}retention_announced_runs",
+                "Finished runs whose deletion by retention was announced in the log.",
+                value=len(self._services.retention.announced),
+            )
             yield from _newest_runs(session)
             yield from _schedule_metrics(session)
         yield from _alert_metrics(self._services)

@@ -103,8 +103,8 @@ class AlertIntake:
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(("recorded", "repeated", "left_out", "of_no_run"), 0)
         self._watchdog_at: float | None = None
-        #: Alerts without a run, by fingerprint, with the time of their last notification. Resolved ones are included:
-        #: one of several Alertmanagers may still report such an alert as firing.
+        #: Alerts without a run, by fingerprint, with the monotonic time of their last notification. Resolved ones are
+        #: included: one of several Alertmanagers may still report such an alert as firing.
         self._standing: dict[str, tuple[float, Alert]] = {}
 
     def take(self, alerts: Sequence[Alert]) -> IntakeResult:
@@ -113,7 +113,7 @@ class AlertIntake:
         Raises Problem(not_ready) if a journal cannot be written; the alerts are recorded in the other journals anyway.
         """
         now = self._clock.wall()
-        self._remember(alerts, now)
+        self._remember(alerts)
         with self._database.snapshot() as session:
             rows = [row for row in unfinished_runs(session) if has_known_words(row)]
             runs = [(row.id, Path(row.directory), RunState(row.state)) for row in rows]
@@ -148,12 +148,13 @@ class AlertIntake:
 
     def standing(self) -> list[Alert]:
         """Firing alerts that name no run, received by this process within STANDING_SECONDS, newest first."""
-        oldest = self._clock.wall() - STANDING_SECONDS
+        oldest = self._clock.monotonic() - STANDING_SECONDS
         with self._lock:
             known = [alert for heard, alert in self._standing.values() if heard >= oldest and alert.status == FIRING]
         return sorted(known, key=lambda alert: -alert.starts_at)
 
-    def _remember(self, alerts: Sequence[Alert], now: float) -> None:
+    def _remember(self, alerts: Sequence[Alert]) -> None:
+        now = self._clock.monotonic()
         with self._lock:
             for alert in alerts:
                 if alert.run_id is not None or alert.severity == INFORMATION:

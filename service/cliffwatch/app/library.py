@@ -1,15 +1,14 @@
-"""Library of runs: annotate a run, delete a run, and delete runs that are older than the retention.
+"""Library of runs: annotate a run, delete a run, and move one to the trash.
 
 A journal is deleted in one step, by a rename; a deletion that was interrupted is finished at the next start. Only
 finished runs are deleted, and none that is pinned.
 """
 
 import logging
+import os
 import secrets
 import shutil
 from pathlib import Path
-
-from sqlalchemy import func, select
 
 from cliffwatch.app import launcher
 from cliffwatch.app.admission import RunTurns
@@ -18,8 +17,6 @@ from cliffwatch.app.index import UNFINISHED_PREFIX, index_run, status_in
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.rounds import Rounds
-from cliffwatch.base.units import format_duration
 from cliffwatch.journal import Event, EventLog, JournalReader, files
 from cliffwatch.journal.annotated import annotated, annotations_in
 from cliffwatch.model.annotations import Annotations, AnnotationsChange
@@ -31,8 +28,9 @@ from cliffwatch.store.queries import require_run
 
 _LOG = logging.getLogger(__name__)
 _DELETED_PREFIX = f"{UNFINISHED_PREFIX}deleted-"
-#: Period of the check for old runs: the retention is hours or days.
-_PERIOD_SECONDS = 60.0
+#: Directory of runs that retention deleted; a suffix follows the name of one that is there twice.
+TRASH = f"{UNFINISHED_PREFIX}trash"
+_AGAIN = "~"
 
 
 class RunLibrary:
@@ -40,24 +38,18 @@ class RunLibrary:
 
     def __init__(self, settings: Settings, database: Database, clock: Clock, turns: RunTurns) -> None:
         self._runs_directory = settings.runs_directory
-        self._retention_seconds = settings.retention
         self._database = database
         self._clock = clock
         self._turns = turns
-        self._rounds = Rounds("retention", _PERIOD_SECONDS, self.expire, "old runs could not be deleted")
+        self._trash = settings.runs_directory / TRASH
 
     def start(self) -> None:
-        """Finish interrupted deletions of an earlier service, and begin to delete runs that become too old."""
+        """Finish interrupted deletions of an earlier service."""
         for path in self._runs_directory.glob(f"{_DELETED_PREFIX}*"):
-            run_id = path.name.removeprefix(_DELETED_PREFIX).rpartition("-")[0]
-            if not (self._runs_directory / run_id).exists():
-                self._delete_row(run_id)
+            self._forget(path.name.removeprefix(_DELETED_PREFIX).rpartition("-")[0])
             _remove(path)
-        if self._retention_seconds is not None:
-            self._rounds.start()
-
-    def stop(self) -> None:
-        self._rounds.stop()
+        for name in self.trashed():
+            self._forget(name.partition(_AGAIN)[0])
 
     def annotate(self, run_id: str, change: AnnotationsChange, by: str) -> RunRow:
         """Change a run's annotations; returns its updated row. Raises Problem: bad_request, journal_unreadable."""
@@ -85,47 +77,63 @@ class RunLibrary:
 
         Raises Problem(wrong_state), and changes nothing, if the run has not finished, has a hung process or is pinned.
         """
+        aside = self._runs_directory / f"{_DELETED_PREFIX}{run_id}-{secrets.token_hex(4)}"
+        self._take_out(run_id, aside)
+        if aside.exists():
+            _remove(aside)
+
+    def discard(self, run_id: str) -> Path:
+        """Move a run to the trash, and return where it is. Raises Problem as `delete` does, and OSError."""
+        self._trash.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
+        place = self._trash / run_id
+        if os.path.lexists(place):
+            place = self._trash / f"{run_id}{_AGAIN}{secrets.token_hex(4)}"
+        self._take_out(run_id, place)
+        return place
+
+    def trashed(self) -> list[str]:
+        """Names of what is in the trash."""
+        return sorted(path.name for path in self._trash.iterdir()) if self._trash.is_dir() else []
+
+    def empty(self, name: str) -> None:
+        """Remove what the trash has under a name."""
+        aside = self._runs_directory / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}"
+        try:
+            (self._trash / name).rename(aside)
+        except OSError as error:
+            _LOG.warning("%s in the trash cannot be removed: %s", name, error)
+            return
+        _remove(aside)
+
+    def _take_out(self, run_id: str, aside: Path) -> None:
+        """Rename a run's journal to `aside`, and delete its row; what fails is taken back."""
         with self._turns.of(run_id):
             with self._database.snapshot() as session:
                 row = require_run(session, run_id)
             directory = Path(row.directory)
-            aside = self._runs_directory / f"{_DELETED_PREFIX}{run_id}-{secrets.token_hex(4)}"
             # A missing journal was removed by hand.
             if directory.exists():
                 _require_deletable(row)
                 directory.rename(aside)
             try:
+                durable.sync_directory(aside.parent)
                 durable.sync_directory(self._runs_directory)
                 self._delete_row(run_id)
             except BaseException:
                 if aside.exists():
                     aside.rename(directory)
                 raise
-            if aside.exists():
-                _remove(aside)
+
+    def _forget(self, run_id: str) -> None:
+        """Delete the row of a run whose journal was renamed for its deletion."""
+        if not (self._runs_directory / run_id).exists():
+            self._delete_row(run_id)
 
     def _delete_row(self, run_id: str) -> None:
         with self._database.session() as session:
             row = session.get(RunRow, run_id)
             if row is not None:
                 session.delete(row)
-
-    def expire(self) -> None:
-        """Delete runs that finished, or were imported, longer ago than the retention, and are not pinned."""
-        if self._retention_seconds is None:
-            return
-        here_since = func.coalesce(RunRow.imported_at, RunRow.finished_at)
-        is_old = here_since < self._clock.wall() - self._retention_seconds
-        with self._database.snapshot() as session:
-            old = list(session.scalars(select(RunRow.id).where(is_old, RunRow.pinned.is_(False))))
-        for run_id in old:
-            try:
-                self.delete(run_id)
-            except (Problem, OSError) as error:
-                _LOG.warning("run %s is older than the retention and cannot be deleted: %s", run_id, error)
-            else:
-                kept = format_duration(self._retention_seconds)
-                _LOG.info("run %s was deleted: it is older than CLIFFWATCH_RETENTION, %s, and not pinned", run_id, kept)
 
 
 def _require_deletable(row: RunRow) -> None:

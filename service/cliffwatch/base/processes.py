@@ -38,7 +38,7 @@ class ProcessIdentity:
         # Beside a first thread that is a zombie there may be others, which keep the process and its files.
         if not stat or (stat[0] in "ZX" and len(_threads(pid)) < 2):
             return None
-        return cls(pid, int(stat[19]), _BOOT_ID.read_text().strip())
+        return cls(pid, int(stat[19]), boot_id())
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> "ProcessIdentity":
@@ -104,6 +104,11 @@ def processes_with(arguments: Sequence[str]) -> list[ProcessIdentity]:
         if directory.name.isdecimal() and _bytes(directory / "cmdline").endswith(end):
             found.append(ProcessIdentity.of(int(directory.name)))
     return [process for process in found if process is not None]
+
+
+def boot_id() -> str:
+    """Identity of the machine's present boot."""
+    return _BOOT_ID.read_text().strip()
 
 
 def uninterruptible_waits(pid: int) -> frozenset[tuple[int, int]]:

@@ -11,6 +11,7 @@ from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.drives import ExaminedDrives
 from cliffwatch.app.library import RunLibrary
 from cliffwatch.app.reports import ReportService
+from cliffwatch.app.retention import Retention
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
 from cliffwatch.app.schedules import ScheduleService
@@ -43,6 +44,7 @@ class Services:
     database: Database
     runs: RunService
     library: RunLibrary
+    retention: Retention
     reports: ReportService
     workloads: WorkloadService
     tokens: TokenService

@@ -32,7 +32,7 @@ class Settings(BaseSettings):
     public_url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = ""
     #: How late a schedule may still fire: the machine was busy or slept, the service was not down.
     misfire_grace: Annotated[Duration, Field(ge=1, le=86_400)] = 60.0
-    #: For how long runs are kept once they are over, unless they are pinned; for ever unless set.
+    #: For how long runs are kept once they were seen to be over, unless they are pinned; for ever unless set.
     retention: Annotated[Duration, Field(ge=3600)] | None = None
     #: Whether `cliffwatch up` starts Prometheus, Alertmanager and the exporters too.
     watchers: bool = True

@@ -29,6 +29,7 @@ from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.drives import examined_drives
 from cliffwatch.app.library import RunLibrary
 from cliffwatch.app.reports import ReportService
+from cliffwatch.app.retention import Retention
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
 from cliffwatch.app.scheduler_lock import SchedulerLock
@@ -158,7 +159,9 @@ def _lifespan_of(
             _index_journals(settings, database)
             library = RunLibrary(settings, database, clock, turns)
             library.start()
-            held.callback(library.stop)
+            retention = Retention(settings, database, clock, library)
+            retention.start()
+            held.callback(retention.stop)
             reconciler = reconciler_of(database, clock)
             reconciler.start()
             held.callback(reconciler.stop)
@@ -176,6 +179,7 @@ def _lifespan_of(
                 database=database,
                 runs=service,
                 library=library,
+                retention=retention,
                 reports=ReportService(settings.state_directory / "cache", database, clock),
                 workloads=workloads,
                 tokens=TokenService(database, clock),
