@@ -12,7 +12,8 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import names, report, status, window_count
 from tests.app.machine import Machine, left_alone
 
-from cliffwatch.app.admission import take_in
+from cliffwatch.app.admission import RunTurns
+from cliffwatch.app.indexer import Indexer
 from cliffwatch.app.launcher import worker_is_alive
 from cliffwatch.base.errors import Problem
 from cliffwatch.coordinator.heartbeat import Heartbeat
@@ -284,7 +285,7 @@ def test_a_fifo_in_a_journal_does_not_keep_the_others_waiting(machine: Machine, 
     os.mkfifo(spoilt / name)
     machine.tick_until(healthy, RunState.FINISHED)
     machine.restart()
-    take_in(machine.database, machine.runs_directory)
+    Indexer(machine.database, machine.runs_directory, RunTurns(), machine.clock).index_first()
     machine.reconciler.tick()
 
 

@@ -13,7 +13,8 @@ from sqlalchemy.exc import OperationalError
 from testkit import journals
 from tests.labs.bundle.packed import bundle_of, finished
 
-from cliffwatch.app.admission import take_in
+from cliffwatch.app.admission import RunTurns
+from cliffwatch.app.indexer import Indexer
 from cliffwatch.app.runs import RunService
 from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
@@ -164,7 +165,7 @@ def _take_in(disk: Path, beside: Path, promises: Promises) -> None:
     url = f"sqlite:///{beside}/database"
     upgrade(url)
     with closing(open_database(url)) as database:
-        assert take_in(database, disk).indexed == 1
+        assert Indexer(database, disk, RunTurns(), SystemClock()).index_first().indexed == 1
     promises.append("first")
 
 

@@ -17,7 +17,8 @@ from tests.simulation.promises import Promises
 from tests.simulation.system import simulated
 from tests.simulation.world import Process, World
 
-from cliffwatch.app.admission import take_in
+from cliffwatch.app.admission import RunTurns
+from cliffwatch.app.indexer import Indexer
 from cliffwatch.app.reconciler import PERIOD_SECONDS, Reconciler
 from cliffwatch.app.runs import RunService
 from cliffwatch.base.clock import SystemClock
@@ -139,7 +140,7 @@ class Machine:
         clock = SystemClock()
         while True:
             try:
-                take_in(database, self.runs)
+                Indexer(database, self.runs, RunTurns(), clock).index_first()
                 break
             except OperationalError:
                 self.world.sleep(PERIOD_SECONDS)

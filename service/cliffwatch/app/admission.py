@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cliffwatch.app.index import UNFINISHED_PREFIX, IndexReport, index_missing, index_run
+from cliffwatch.app.index import UNFINISHED_PREFIX, index_run
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.store.database import Database
@@ -77,20 +77,3 @@ def _withdraw(directory: Path) -> None:
     except OSError:
         shutil.rmtree(directory, ignore_errors=True)
     shutil.rmtree(aside, ignore_errors=True)
-
-
-def take_in(database: Database, runs_directory: Path) -> IndexReport:
-    """Index the journals that are not in the index.
-
-    The directory is synced first: the process that placed a journal may have been killed before it synced the journal's
-    name.
-    """
-    if runs_directory.is_dir():
-        try:
-            durable.sync_directory(runs_directory)
-        except OSError as error:
-            # Then none of its journals is indexed; runs that are in the index already go on.
-            _LOG.error("%s cannot be synced, so no runs are looked for in it: %s", runs_directory, error)
-            return IndexReport()
-    with database.session() as session:
-        return index_missing(session, runs_directory)

@@ -102,11 +102,17 @@ def index_report(session: Session, directory: Path) -> RunRow:
 
 
 def index_missing(session: Session, runs_directory: Path) -> IndexReport:
-    """Index the journals that have no row yet, for example because the service was killed before it indexed them.
+    """Index the journals of `unindexed`, in one transaction."""
+    return index_all(session, *unindexed(session, runs_directory))
+
+
+def unindexed(session: Session, runs_directory: Path) -> tuple[list[Path], set[str]]:
+    """Journals that have no row yet, for example because the service was killed before it indexed them, or whose row is
+    to be made anew; and the ids of these.
 
     Finished runs without figures are indexed again: their report may have been made later, or an earlier version did
-    not store figures. A row is replaced if it cannot be read, was made from events that a power cut removed, or belongs
-    to a journal in another place, as after the state directory was moved or copied.
+    not store figures. A row is made anew if it cannot be read, was made from events that a power cut removed, or
+    belongs to a journal in another place, as after the state directory was moved or copied.
     """
     has_all = or_(RunRow.state != RunState.FINISHED.value, RunRow.figures.is_not(None))
     columns = (RunRow.id, RunRow.target, RunRow.directory, RunRow.events_offset_bytes)
@@ -119,9 +125,7 @@ def index_missing(session: Session, runs_directory: Path) -> IndexReport:
     }
     known = set(session.scalars(select(RunRow.id).where(has_all, is_readable()))) - others
     damaged = set(session.scalars(select(RunRow.id).where(not_(is_readable()))))
-    return _index_all(
-        session, [path for path in journals_in(runs_directory) if path.name not in known], damaged | others
-    )
+    return [path for path in journals_in(runs_directory) if path.name not in known], damaged | others
 
 
 def rebuild(session: Session, runs_directory: Path) -> IndexReport:
@@ -140,7 +144,7 @@ def rebuild(session: Session, runs_directory: Path) -> IndexReport:
     session.execute(delete(FindingRow).where(FindingRow.run_id.in_(gone)))
     session.execute(delete(RunRow).where(RunRow.id.in_(gone)))
     session.expire_all()
-    report = _index_all(session, paths, anew=names)
+    report = index_all(session, paths, anew=names)
     restored = restore_workloads(session, [path for path in paths if path.name not in report.refused])
     for name, message in restored.items():
         report.faults.setdefault(name, []).append(message)
@@ -156,7 +160,7 @@ def journals_in(runs_directory: Path) -> list[Path]:
     )
 
 
-def _index_all(session: Session, paths: list[Path], anew: Collection[str]) -> IndexReport:
+def index_all(session: Session, paths: list[Path], anew: Collection[str]) -> IndexReport:
     """Index journals. `anew`: ids of runs whose rows are deleted and made again, unless the journal is unreadable."""
     report = IndexReport()
     for path in paths:

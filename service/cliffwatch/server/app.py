@@ -24,9 +24,10 @@ from cliffwatch.api import (
     workloads,
 )
 from cliffwatch.app import launcher
-from cliffwatch.app.admission import RunTurns, take_in
+from cliffwatch.app.admission import RunTurns
 from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.drives import examined_drives
+from cliffwatch.app.indexer import Indexer
 from cliffwatch.app.library import RunLibrary
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.retention import Retention
@@ -156,7 +157,9 @@ def _lifespan_of(
             imports.sweep()
             workloads = WorkloadService(database, clock)
             workloads.add_built_in(BUILT_IN_WORKLOADS)
-            _index_journals(settings, database)
+            indexer = Indexer(database, settings.runs_directory, turns, clock)
+            indexer.start()
+            held.callback(indexer.stop)
             library = RunLibrary(settings, database, clock, turns)
             library.start()
             retention = Retention(settings, database, clock, library)
@@ -213,13 +216,6 @@ def _scheduler(settings: Settings, database: Database, clock: Clock, service: Ru
 
     lock = SchedulerLock(settings.state_directory / "scheduler.lock", database.engine, clock)
     return Scheduler(database, clock, lock, settings.misfire_grace, submit)
-
-
-def _index_journals(settings: Settings, database: Database) -> None:
-    """Index the journals that are not indexed yet."""
-    report = take_in(database, settings.runs_directory)
-    for run_id, faults in report.faults.items():
-        _LOG.warning("the journal of run %s is damaged: %s", run_id, "; ".join(faults))
 
 
 def _reconciler(database: Database, clock: Clock) -> Background:
