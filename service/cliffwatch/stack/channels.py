@@ -18,12 +18,13 @@ from cliffwatch.base import locks
 from cliffwatch.base.durable import write_json_durably
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
+from cliffwatch.base.regular_files import reading
 from cliffwatch.model.settings import Settings
 
 FILE = "notifications.json"
 _LOCK = "notifications.lock"
 #: Maximum length of a secret: longer than any address or key.
-_SECRET_CHARACTERS = 4096
+_SECRET_BYTES = 4096
 
 
 class ChannelKind(StrEnum):
@@ -97,12 +98,13 @@ def secret_of(channel: Channel) -> str:
     """Address or key in a channel's file. Raises Problem(bad_request) that names the file and what belongs there."""
     path = channel.url_file
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(_SECRET_CHARACTERS).strip()
+        with reading(path) as file:
+            text = file.read(_SECRET_BYTES + 1).decode().strip(" \t\n\r")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Problem(Code.BAD_REQUEST, f"--url-file: {path} cannot be read: {reason}") from error
-    if (fault := _fault_in(channel.kind, text)) is not None:
+    fault = f"is longer than {_SECRET_BYTES} bytes" if len(text) > _SECRET_BYTES else _fault_in(channel.kind, text)
+    if fault is not None:
         raise Problem(Code.BAD_REQUEST, f"--url-file: {path} {fault}")
     return text
 
@@ -142,6 +144,9 @@ def _fault_in(kind: ChannelKind, text: str) -> str | None:
         host, _ = url.hostname, url.port
     except ValueError:
         return "does not hold a URL"
+    # Decoded, they are headers of a mail and words of a protocol.
+    if not unquote(text).isprintable():
+        return "holds a control character, such as %0A, which no address has"
     if kind is not ChannelKind.EMAIL:
         return None if url.scheme in ("http", "https") and host else "has to hold a URL that begins with https://"
     query = parse_qs(url.query)
