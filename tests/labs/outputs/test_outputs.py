@@ -326,3 +326,11 @@ def test_progress_by_a_wall_clock_that_was_set_back_is_no_second_run() -> None:
     lines = [f"progress: {1_790_000_000 + at}.5 s, 9.0 tps, lat 2.000 ms stddev 1.0" for at in (10, 20, 30, 5, 15)]
     words = refusal(OutputFormat.PGBENCH, *lines)
     assert words.startswith("out.txt line 4: is 25 s before line 3 by its time: the clock was set back between them")
+
+
+@pytest.mark.parametrize(
+    "sample", ["1e-300", "1e308", "0", "-1", "1e999", "86400001", "null", "true", '"ten"', "[]", "{}"]
+)
+def test_a_sample_length_that_no_benchmark_has_is_refused_with_its_name(sample: str) -> None:
+    text = f'{{"publishRate": [{", ".join(["1000.0"] * 30)}], "sampleRateMillis": {sample}}}'
+    assert "sampleRateMillis is" in refusal(OutputFormat.OMB, text)

@@ -14,6 +14,8 @@ from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Progress, Re
 from cliffwatch.model.operation import Operation
 
 _SAMPLE_SECONDS = 10.0
+#: A day: no benchmark samples less often.
+_LONGEST_MILLISECONDS = 86_400_000
 _OPERATIONS = {"publishLatency": Operation.PUBLISH.value, "endToEndLatency": Operation.END_TO_END.value}
 _COLUMNS = {
     "50pct": "p50",
@@ -36,9 +38,7 @@ def read(lines: Iterable[str]) -> Reading:
         raise BadLineError(0, "has no list publishRate; give the JSON file that the benchmark writes at its end")
     published, consumed = _list(document, "publishRate"), _list(document, "consumeRate")
     rates = published if any(published) or len(consumed) != len(published) else consumed
-    length = _SAMPLE_SECONDS
-    if isinstance(document.get("sampleRateMillis"), int | float) and document["sampleRateMillis"] > 0:
-        length = document["sampleRateMillis"] / 1000
+    length = _sample_seconds(document["sampleRateMillis"]) if "sampleRateMillis" in document else _SAMPLE_SECONDS
     failed = _list(document, "publishErrorRate")
     columns = {
         f"{operation}.{column}": _list(document, f"{name}{field}")
@@ -55,6 +55,15 @@ def read(lines: Iterable[str]) -> Reading:
     remark = f"The file has no times: a sample counts as {length:g} s." if "sampleRateMillis" not in document else ""
     operations = round(sum(rate * length for rate in rates if math.isfinite(rate)))
     return Reading(rows_of_progress(said), operations=operations, remark=remark)
+
+
+def _sample_seconds(milliseconds: object) -> float:
+    """Seconds between samples. Raises BadLineError."""
+    is_number = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
+    if not is_number or not 1 <= float(str(milliseconds)) <= _LONGEST_MILLISECONDS:
+        message = f"sampleRateMillis is {milliseconds!r:.40}; write milliseconds from 1 to {_LONGEST_MILLISECONDS}"
+        raise BadLineError(0, message)
+    return float(str(milliseconds)) / 1000
 
 
 def _list(document: dict[str, Any], name: str) -> list[float]:
