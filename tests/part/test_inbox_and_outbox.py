@@ -1,6 +1,8 @@
 """The two ends of a part's lines: a stop that comes in between, a reader that reads nothing for a while."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -92,3 +94,30 @@ def test_a_reader_that_is_gone_keeps_nothing_waiting(pipe: tuple[int, int]) -> N
     for _ in range(3):
         outbox.put(b"a line\n")
     outbox.flush()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"", "line 1 is no command of this version: Expecting value"),
+        (b"noise", "line 1 is no command of this version: Expecting value"),
+        (b"\xff\xfe", "line 1 is no command of this version: "),
+        (b'{"type":"dance"}', "line 1 is no command of this version: "),
+        (b'{"type":"order"}', "line 1 is no command of this version: "),
+        (b"[" * 100_000, "line 1 is no command of this version: "),
+        (b'{"type":"clear"}', "the first command has to be an order, and is a clear"),
+    ],
+    ids=["empty", "noise", "no text", "unknown", "incomplete", "nested", "too early"],
+)
+def test_a_line_that_is_no_command_ends_the_part_with_one_sentence(line: bytes, said: str) -> None:
+    command = [sys.executable, "-m", "cliffwatch.part"]
+    part = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert part.stdin is not None
+    part.stdin.write(line + b"\n")
+    part.stdin.flush()
+    # Its coordinator is still there.
+    assert part.wait(60) == 2
+    stdout, stderr = part.communicate()
+    assert stdout == b""
+    assert stderr.decode().startswith(said)
+    assert stderr.count(b"\n") == 1

@@ -4,13 +4,15 @@ import os
 import sys
 
 from cliffwatch.base.privacy import keep_private
-from cliffwatch.part.inbox import CoordinatorGoneError, Inbox
+from cliffwatch.part.inbox import BadCommandError, CoordinatorGoneError, Inbox
 from cliffwatch.part.lines import Order
 from cliffwatch.part.outbox import VIRTUAL_LIMIT_BYTES, Outbox
 from cliffwatch.part.serve import serve
 
 #: Exit status when the coordinator is gone before it sent `Close`.
 ABANDONED = 1
+#: Exit status when a line was no command.
+NOT_UNDERSTOOD = 2
 
 
 def main() -> int:
@@ -21,10 +23,14 @@ def main() -> int:
     inbox, outbox = Inbox(sys.stdin.fileno()), Outbox(lines_out)
     try:
         order = inbox.next()
-        assert isinstance(order, Order), "it is the first of all commands"
+        if not isinstance(order, Order):
+            raise BadCommandError(f"the first command has to be an order, and is a {order.type}")
         if order.virtual_start is not None:
             outbox.limit_bytes = VIRTUAL_LIMIT_BYTES
         serve(inbox, outbox, order)
+    except BadCommandError as error:
+        print(error, file=sys.stderr)
+        return NOT_UNDERSTOOD
     except CoordinatorGoneError:
         return ABANDONED
     outbox.flush()

@@ -2,6 +2,7 @@
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.part.context import Commands, Lines, PartContext, own_cost
+from cliffwatch.part.inbox import BadCommandError
 from cliffwatch.part.lines import (
     Answer,
     Clear,
@@ -45,7 +46,8 @@ def _answer(context: PartContext, target: PartTarget, command: Command) -> Answe
             return PartLoad(context, target, command).execute()
         if isinstance(command, Flush):
             return flush(context, target, command)
-        assert isinstance(command, Clear), "an order comes once, and a stop is no command of its own"
+        if not isinstance(command, Clear):
+            raise BadCommandError(f"a command of a part that holds its target cannot be {command.type}")
         clear(context, target)
         return Cleared()
     except Problem as problem:
