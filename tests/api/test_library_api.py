@@ -15,6 +15,7 @@ from tests.api.harness import ORDER, WORKLOAD, Api, serving
 from cliffwatch.app.index import rebuild
 from cliffwatch.app.library import RunLibrary
 from cliffwatch.base import durable
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.event_text import event_text
@@ -304,6 +305,19 @@ def test_no_report_is_begun_of_a_run_that_was_deleted_while_others_were_made(
         patch.setattr("cliffwatch.app.reports.make_report", _fail)
         assert api.post("/runs/one/report").status_code == 404
     assert not directory.exists()
+
+
+def test_a_picture_of_a_run_that_is_deleted_meanwhile_is_not_found(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = over(api, "one")
+    (directory / files.REPORT_JSON).write_text("{}")
+
+    def drawn(*_: object) -> bytes:
+        assert delete(api, "one").status_code == 204
+        raise Problem(Code.INTERNAL, "the picture cannot be drawn: report.json is not there")
+
+    monkeypatch.setattr("cliffwatch.report.picture.process._drawn", drawn)
+    answer = api.get("/runs/one/report.png")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
 def test_a_run_whose_journal_was_taken_away_can_be_deleted(api: Api) -> None:

@@ -110,7 +110,13 @@ class ReportService:
         Raises Problem: not_found, not_ready, report_not_ready.
         """
         row = self._row(run_id)
-        return picture_of(Path(row.directory), self.cache / "matplotlib", _place_of_report(row), self._drawing.take)
+        directory = Path(row.directory)
+        try:
+            return picture_of(directory, self.cache / "matplotlib", _place_of_report(row), self._drawing.take)
+        except Problem as problem:
+            if directory.is_dir():
+                raise
+            raise Problem(Code.NOT_FOUND, f"run {run_id} was deleted while its picture was drawn") from problem
 
     def _row(self, run_id: str) -> RunRow:
         with self.database.snapshot() as session:
