@@ -242,6 +242,9 @@ def test_a_stop_that_takes_longer_than_its_grace_is_forced(machine: Machine) -> 
     # The other way round the worker might be frozen while it holds the lock of its events.
     change_state(EventLog(directory), RunState.STOPPING, 0.0)
     heartbeat.worker.send(signal.SIGSTOP)
+    machine.reconciler.tick()
+    assert "worker_killed" not in names(directory, "note"), "when the stop was requested is the wall clock's"
+    machine.clock.passed_seconds += 60.0
     machine.tick_until(directory, RunState.FINISHED)
     assert "worker_killed" in names(directory, "note")
     assert status(directory).verdict is VerdictName.STOPPED

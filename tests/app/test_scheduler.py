@@ -1,10 +1,12 @@
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine
+from tests.app.machine import ShiftedClock
 from tests.app.scheduling import GRACE, HOURLY, NOW, REQUEST, Desk, add, add_run, firings, next_fire
 
 from cliffwatch.app.scheduler import MISSED_LISTED, Scheduler
@@ -258,3 +260,52 @@ time.sleep(600)
         holder.wait()
     lock.acquire()
     lock.release()
+
+
+@pytest.mark.parametrize("acts", ["fires", "starts"])
+def test_a_clock_that_was_ahead_for_a_while_skips_no_fire_time_that_is_to_come(
+    database: Database, lock: SchedulerLock, desk: Desk, acts: str
+) -> None:
+    clock = ShiftedClock()
+    clock.stand_still()
+    clock.set_by_seconds = NOW - clock.wall()
+    scheduler = Scheduler(database, clock, lock, GRACE, desk.submit)
+    add(database, HOURLY)
+    clock.passed_seconds += 3600.0
+    scheduler.fire("s")
+    assert [outcome for _, outcome, _, _ in firings(database)] == ["queued"]
+    clock.set_by_seconds += 365 * 86400.0 + 1800.0
+    scheduler.fire("s")
+    assert (next_fire(database) or 0) > 365 * 86400
+    clock.set_by_seconds -= 365 * 86400.0 + 1801.0
+    if acts == "starts":
+        scheduler = Scheduler(database, clock, lock, GRACE, desk.submit)
+        scheduler._pass_over("s", clock.wall())
+    else:
+        scheduler.look_at_clock()
+    # The one that was acted on is to come again, by that second, and is not repeated.
+    assert (next_fire(database), [outcome for _, outcome, _, _ in firings(database)]) == (7200, ["queued"])
+    clock.passed_seconds += 3600.0 + 2.0
+    scheduler.fire("s")
+    assert len(desk.orders) == 2
+
+
+def test_a_single_fire_time_that_was_missed_by_a_wrong_clock_fires(
+    database: Database, lock: SchedulerLock, desk: Desk
+) -> None:
+    clock = ShiftedClock()
+    clock.stand_still()
+    clock.set_by_seconds = NOW - clock.wall()
+    scheduler = Scheduler(database, clock, lock, GRACE, desk.submit)
+    at = datetime.fromtimestamp(NOW + 3600, UTC).isoformat()
+    add(database, {"kind": "date", "at": at})
+    clock.set_by_seconds += 86400.0
+    scheduler.fire("s")
+    clock.set_by_seconds -= 86400.0
+    scheduler.look_at_clock()
+    clock.passed_seconds += 3600.0
+    scheduler.fire("s")
+    assert [outcome for _, outcome, _, _ in firings(database)] == ["queued"]
+    scheduler.look_at_clock()
+    scheduler.fire("s")
+    assert len(desk.orders) == 1

@@ -224,7 +224,9 @@ class Reconciler:
     def _limit_stop(self, run: LiveRun, status: RunStatus) -> RunState:
         if status.state is RunState.STOPPING:
             grace = RunOrder.model_validate(JournalReader(run.directory).document("order.json")).workload.stop_grace
-            if self._has_been(run, status) > grace + FORCE_MARGIN_SECONDS:
+            # From when this service saw it: by the wall clock, which may have been set, a stop would be killed early.
+            stopping_seconds = self._seen.seconds(run.run_id, "stop", status.since)
+            if stopping_seconds > grace + FORCE_MARGIN_SECONDS:
                 launcher.kill_worker(run.directory, "the stop took longer than its grace period")
         return status.state
 

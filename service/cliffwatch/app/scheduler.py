@@ -23,8 +23,9 @@ from sqlalchemy.orm import Session
 
 from cliffwatch.app.scheduler_lock import SchedulerLock
 from cliffwatch.app.stored_schedules import read_schedule, reason_of
-from cliffwatch.base.clock import Clock
+from cliffwatch.base.clock import Clock, RunClock
 from cliffwatch.base.errors import Problem
+from cliffwatch.base.rounds import Rounds
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DeviceTarget
@@ -43,6 +44,8 @@ FRUITLESS_KEPT = 1000
 #: Attempts of a database step, and the pause between them: minutes in all, with the database's own timeout. A backup
 #: blocks SQLite for one or two minutes; fire times that are overdue by then are recorded as missed.
 _ATTEMPTS, _PAUSE_SECONDS = 60, 0.5
+#: Interval at which the wall clock is compared with the monotonic clock.
+_LOOK_SECONDS = 15.0
 _T = TypeVar("_T")
 #: Exceptions from reading a damaged row.
 _UNREADABLE = (Problem, ValueError, TypeError, OverflowError)
@@ -86,6 +89,8 @@ class Scheduler:
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": misfire_grace_seconds},
         )
         self._scheduler.add_listener(self._on_missed, EVENT_JOB_MISSED)
+        self._run_clock, self._is_set = RunClock(clock), threading.Event()
+        self._rounds = Rounds("schedules", _LOOK_SECONDS, self.look_at_clock, "schedules could not be planned anew")
 
     @property
     def is_running(self) -> bool:
@@ -102,6 +107,35 @@ class Scheduler:
         self._scheduler.start()
         for schedule_id in identifiers:
             self.refresh(schedule_id)
+        self._rounds.start()
+
+    def look_at_clock(self) -> None:
+        """Plan all schedules anew if the wall clock was set since the last call.
+
+        Set ahead by mistake, it passes over fire times, and the next one is later than many that are to come.
+        """
+        self._compare_clocks()
+        if not self._is_set.is_set():
+            return
+        self._is_set.clear()
+        now = self._clock.wall()
+        with self._database.snapshot() as session:
+            identifiers = list(session.scalars(select(ScheduleRow.id).where(ScheduleRow.enabled)))
+        for schedule_id in identifiers:
+            with suppress(*_UNREADABLE), self._turn, self._database.session() as session:
+                take_turns(session, f"schedule {schedule_id}")
+                row = session.get(ScheduleRow, schedule_id)
+                if row is not None:
+                    _plan_anew(session, row, now)
+            # Its timer waits by another clock, so it is set again also where the fire time stays.
+            self.refresh(schedule_id)
+
+    def _compare_clocks(self) -> None:
+        """Note if the wall clock was set since the last call; also before fire times pass, as it may be set back."""
+        shift = self._run_clock.shift()
+        if shift is not None and shift.set_seconds:
+            self._is_set.set()
+            _LOG.warning("the wall clock was set by %.1f s: the next fire times are found anew", shift.set_seconds)
 
     def _pass_over(self, schedule_id: str, now: float) -> None:
         """Record fire times of a schedule that were missed while no service ran."""
@@ -110,6 +144,7 @@ class Scheduler:
                 row = session.get(ScheduleRow, schedule_id)
                 if row is not None:
                     self._settle(session, row, now, grace_seconds=0.0)
+                    _plan_anew(session, row, now)
         except (*_UNREADABLE, IntegrityError) as error:
             # `refresh` logs why it is not scheduled.
             _LOG.debug("schedule %s cannot be settled: %r", schedule_id, error)
@@ -117,6 +152,7 @@ class Scheduler:
     def stop(self) -> None:
         """Stop the scheduler; returns when no firing is in progress any more."""
         self._stopping.set()
+        self._rounds.stop()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
         self._lock.release()
@@ -162,6 +198,7 @@ class Scheduler:
         # The listener for missed fire times runs concurrently with the jobs.
         with self._turn, self._database.session() as session:
             take_turns(session, f"schedule {schedule_id}")
+            self._compare_clocks()
             row = session.get(ScheduleRow, schedule_id)
             return None if row is None else self._settle(session, row, self._clock.wall(), self._grace_seconds)
 
@@ -251,6 +288,20 @@ class Scheduler:
             self.fire(event.job_id)
         except Exception:
             _LOG.exception("a missed fire time of schedule %s could not be recorded", event.job_id)
+
+
+def _plan_anew(session: Session, row: ScheduleRow, now: float) -> None:
+    """Set the next fire time to the first one that is still to come, if a wrong clock has passed over that.
+
+    Fire times that are to come and count as missed do so no longer; those that were acted on are not repeated.
+    """
+    if not row.enabled or (row.next_fire_at is not None and row.next_fire_at <= now):
+        return
+    to_come = (FiringRow.schedule_id == row.id, FiringRow.due_at > now)
+    session.execute(delete(FiringRow).where(*to_come, FiringRow.outcome == MISSED))
+    acted_on = set(session.scalars(select(FiringRow.due_at).where(*to_come)))
+    times = fire_times(read_schedule(row).trigger.trigger(), now, len(acted_on) + 1)
+    row.next_fire_at = next((at for at in times if at not in acted_on), row.next_fire_at)
 
 
 def _forget_old(session: Session, schedule_id: str) -> None:
