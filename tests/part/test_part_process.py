@@ -166,11 +166,3 @@ def test_a_target_that_is_not_there_is_refused(tmp_path: Path) -> None:
         part.send(Close())
         part.until(Closed)
         assert part.process.wait(10) == 0
-
-
-@pytest.mark.parametrize("line", [b"no command\n", b'{"type":"close"}\n'])
-def test_what_is_no_order_ends_the_part_with_an_error(line: bytes) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "cliffwatch.part"], input=line, capture_output=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout) == (1, b"")
