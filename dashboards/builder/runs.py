@@ -50,12 +50,14 @@ def now() -> Iterator[Panel]:
         "Runs that a worker executes at the moment. Bad: none, while some are queued. Empty: the service is down.",
         "short",
         Query('sum(cliffwatch_service_runs{state=~"starting|running|stopping|reporting"})', "running"),
+        width=3,
     )
     yield number(
         "Queued",
         "Runs that wait for their target to be free. Bad: they wait while nothing runs. Empty: the service is down.",
         "short",
         Query('sum(cliffwatch_service_runs{state="queued"})', "queued"),
+        width=3,
     )
     yield number(
         "Interrupted",
@@ -64,6 +66,7 @@ def now() -> Iterator[Panel]:
         "short",
         Query('sum(cliffwatch_service_runs{state="interrupted"})', "interrupted"),
         bad_from=1,
+        width=3,
     )
     yield number(
         "Findings that last",
@@ -86,6 +89,14 @@ def now() -> Iterator[Panel]:
         "short",
         Query('sum(cliffwatch_service_schedule_firings{outcome=~"missed|failed"})', "missed"),
         bad_from=1,
+    )
+    yield number(
+        "Deleted within an hour",
+        """Finished runs that retention is about to move to the trash, where they are for a day; pin those that are to
+        stay. Bad: more than expected. Empty: the service is down.""",
+        "short",
+        Query("sum(cliffwatch_service_retention_announced_runs)", "runs"),
+        width=3,
     )
     yield rows(
         "Alerts that fire",

@@ -35,8 +35,6 @@ MEASURING = {
         "_PHASE_WINDOWS",
         "_SIGMA_UNKNOWN",
         "_REFERENCE_LEAST",
-        "_COARSE",
-        "_COARSE_LOST",
     },
     "online/detector.py": {"_ENDS_KEPT", "_DRIFT_STRIDE"},
     "online/drift.py": {

@@ -112,6 +112,18 @@ def test_excursions_that_are_healthy_are_no_finding(factor: Factor, rate: Factor
     assert recurring_in(table_of(24, factor, rate=rate), mode) == []
 
 
+@MODES
+def test_a_coarse_clocks_ticks_are_no_excursions(mode: str) -> None:
+    """1 ms and 2 ms, for a level of 1.4 ms that improves by a tenth."""
+    noise = random.Random(8)
+    rows = [
+        f"{index * 10},{max(1, round(1.45 * (1 - index / 80_000) * noise.lognormvariate(0, 0.12))) / 1000:.3f},800"
+        for index in range(20 * HOUR)
+    ]
+    table = read_table(["elapsed_seconds,p99,operations_per_second", *rows])
+    assert recurring_in(table, mode) == []
+
+
 def test_a_declared_baseline_is_the_reference() -> None:
     slow = cycles(HOUR + 90, 72, 18, 5.0)
     table = table_of(4, slow, phase=lambda index: "baseline" if index < HOUR else "soak")

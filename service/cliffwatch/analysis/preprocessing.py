@@ -24,6 +24,8 @@ _TICKS_MOST = 200
 _GOLDEN = 0.6180339887498949
 #: The lowest value that a coarse clock's value may be spread to, in ticks.
 _TICK_LEAST = 0.25
+#: Values on a tick after which the clock counts as coarse; and by how much a value off the tick lowers their number.
+_COARSE, _COARSE_LOST = 24, 8
 
 
 class Mask:
@@ -78,6 +80,28 @@ def tick_below(value: float, clocks: Sequence[float]) -> float:
         if ticks < _TICKS_MOST and abs(ticks - round(ticks)) < 1e-6:
             return tick
     return 0.0
+
+
+class CoarseClock:
+    """Clock whose ticks are coarse beside the values of one series: `tick` in seconds, 0 while none shows."""
+
+    __slots__ = ("_seen", "tick")
+
+    def __init__(self) -> None:
+        self.tick = 0.0
+        self._seen = 0
+
+    def spread(self, value: float, index: int) -> float:
+        """Follow the ticks of the `index`th value; returns it spread over its tick where the clock is coarse."""
+        if tick := tick_below(value, (self.tick,) if self.tick else CLOCK_TICKS):
+            self._seen = min(self._seen + 1, 2 * _COARSE)
+            if self._seen == _COARSE:
+                self.tick = tick
+        elif self._seen:
+            self._seen = max(0, self._seen - _COARSE_LOST)
+            if self._seen == 0:
+                self.tick = 0.0
+        return spread_over_tick(value, index, self.tick) if self.tick else value
 
 
 def are_on_tick(values: Array, tick: float) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.analysis.finding import Baseline, Role, Series
-from cliffwatch.analysis.preprocessing import CLOCK_TICKS, block_level, spread_over_tick, tick_below
+from cliffwatch.analysis.preprocessing import CoarseClock, block_level
 from cliffwatch.analysis.sizes import RECENT_WINDOWS, band, baseline_of, recent_baseline
 from cliffwatch.analysis.span_lengths import (
     BLOCK,
@@ -36,8 +36,6 @@ _REMEMBERED = frozenset({Role.LATENCY, Role.DEVICE_LATENCY})
 _RECENT, _HALVES_KEPT, _WINDOWS_KEPT, _PHASE_WINDOWS = 60, 96, 256, 8 * HOUR
 #: Spread that is assumed where none is known (a logarithm); and least blocks for an update of the recent level.
 _SIGMA_UNKNOWN, _REFERENCE_LEAST = 0.3, 3
-#: Values on a tick after which the clock counts as coarse; and by how much a value off the tick lowers their number.
-_COARSE, _COARSE_LOST = 24, 8
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,8 +88,7 @@ class Channel:
         self.declared = False
         self.baseline: Baseline | None = None
         self._aside: tuple[Spread, Spread] | None = None
-        self._tick = 0.0
-        self._coarse_seen = 0
+        self._clock = CoarseClock()
 
     def add(self, value: float, start: float, end: float, phase: str | None) -> float | None:
         """Add a window's value; returns its logarithm, or None for a value that cannot be a measurement."""
@@ -175,9 +172,9 @@ class Channel:
 
     def resolution(self) -> float:
         """Width of one clock tick at the present level (a logarithm); 0 where the clock is fine or noise dithers it."""
-        if not self._tick or self.recent_level is None:
+        if not self._clock.tick or self.recent_level is None:
             return 0.0
-        part = self._tick / math.exp(self.recent_level)
+        part = self._clock.tick / math.exp(self.recent_level)
         return 0.0 if self.window_sigma() > DITHERED * part else math.log1p(part)
 
     def level(self, windows: int) -> float | None:
@@ -271,20 +268,7 @@ class Channel:
     def _logarithm(self, value: float) -> float | None:
         """Logarithm of a value; None for an impossible one. A coarse clock's value is spread over its tick first, so
         that medians move within a tick."""
-        self._follow_tick(value)
-        if self._tick:
-            value = spread_over_tick(value, self.windows, self._tick)
+        value = self._clock.spread(value, self.windows)
         if not (0 < value < math.inf):
             return None
         return math.log(value)
-
-    def _follow_tick(self, value: float) -> None:
-        if tick := tick_below(value, (self._tick,) if self._tick else CLOCK_TICKS):
-            self._coarse_seen = min(self._coarse_seen + 1, 2 * _COARSE)
-            if self._coarse_seen == _COARSE:
-                self._tick = tick
-            return
-        if self._coarse_seen:
-            self._coarse_seen = max(0, self._coarse_seen - _COARSE_LOST)
-            if self._coarse_seen == 0:
-                self._tick = 0.0

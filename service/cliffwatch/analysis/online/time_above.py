@@ -18,7 +18,7 @@ import numpy as np
 
 from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Notice, Recurrence, Role, Sample, Series, Size
 from cliffwatch.analysis.online.levels import RollingLevel
-from cliffwatch.analysis.preprocessing import Mask
+from cliffwatch.analysis.preprocessing import CoarseClock, Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import band
 from cliffwatch.analysis.span_lengths import FAST, HOUR, log_ratio
@@ -29,6 +29,7 @@ from cliffwatch.analysis.thresholds import (
     ABOVE_SHARE,
     ABOVE_WINDOWS,
     ABSOLUTE_SHARE,
+    LEAVE_PART,
     LONE_CONFIDENCE,
     MORE_LOAD,
     TRAIN_OVER_WINDOWS,
@@ -120,14 +121,15 @@ class TimeAbove:
 
 @dataclass(slots=True)
 class _Excursion:
-    """Consecutive high windows, with short lulls between them: start and end in seconds, the number of its
-    first window, how many are high, and the sum of their levels."""
+    """Consecutive high windows, with short lulls between them: start and end in seconds, the number of its first
+    window, how many are high, the sum of their levels, and in how many windows the level had not come back."""
 
     start: float
     end: float
     first: int
     windows: int = 0
     levels: float = 0.0
+    up: int = 0
 
 
 @dataclass(slots=True)
@@ -144,6 +146,7 @@ class _Sum:
     longest: int = 0
     onset: float = 0.0
     last_high: int = 0
+    has_come_back: bool = False
     worst: float = -math.inf
     excursions: deque[_Excursion] = field(default_factory=lambda: deque(maxlen=_KEPT))
     rises: deque[_Excursion] = field(default_factory=lambda: deque(maxlen=_KEPT))
@@ -154,23 +157,28 @@ class _Sum:
         was_zero, is_high = self.total == 0.0, level > self.threshold
         self.total = max(0.0, self.total + is_high - ABOVE_SHARE)
         if not is_high:
+            self.has_come_back = self.has_come_back or level < LEAVE_PART * self.threshold
+            if not self.has_come_back and self.excursions:
+                self.excursions[-1].up += 1
             return
         if was_zero:
             self.onset, self.worst, self.times, self.rise_times, self.longest = start, level, 0, 0, 0
             self.excursions.clear()
             self.rises.clear()
-        lull = self.windows - self.last_high
-        if was_zero or lull > self.spans.lull:
+        # A level that wavers about the threshold, as a drift does that passes it, has not come back in between.
+        is_anew = was_zero or self.has_come_back
+        if was_zero or (is_anew and self.windows - self.last_high > self.spans.lull):
             self.times += 1
             self.excursions.append(_Excursion(start, end, self.windows))
-        if was_zero or lull > 1:
+        if is_anew:
             self.rise_times += 1
             self.rises.append(_Excursion(start, end, self.windows))
-        self.last_high = self.windows
-        for last in (self.excursions[-1], self.rises[-1]):
-            last.end, last.windows, last.levels = end, last.windows + 1, last.levels + level
+        self.last_high, self.has_come_back = self.windows, False
+        for each in (self.excursions[-1], self.rises[-1]):
+            each.end, each.windows, each.levels = end, each.windows + 1, each.levels + level
         last = self.excursions[-1]
-        if last.windows >= ABSOLUTE_SHARE * (self.windows - last.first + 1):
+        last.up += 1
+        if last.up >= ABSOLUTE_SHARE * (self.windows - last.first + 1):
             self.longest = max(self.longest, last.windows)
         self.worst = max(self.worst, level)
 
@@ -262,6 +270,8 @@ class _Watched:
         self.detected = 0.0
         self._reference = _Reference(spans)
         self._spans = spans
+        self._clock = CoarseClock()
+        self._windows = 0
         self._healthy = 0.0
         self._hour: list[float] = []
         self._last: deque[float] = deque(maxlen=_MEDIAN_WINDOWS)
@@ -272,7 +282,8 @@ class _Watched:
         value = sample.values.get(self.name, 0.0)
         if not 0 < value < math.inf:
             return None
-        level = math.log(value)
+        self._windows += 1
+        level = math.log(self._clock.spread(value, self._windows))
         if not self._sums:
             if self._reference.takes(sample, level):
                 return None
