@@ -346,8 +346,8 @@ ISOLATED_RATIO = 5.0
 # Time above healthy (online/time_above.py).
 
 #: A window is high from this ratio to the healthy level on, and from this ratio to the highest windows of the reference
-#: on: more than a swing of ±10 % by day makes of them.
-ABOVE_RATIO, ABOVE_MARGIN = 1.5, 1.25
+#: on: more than a swing of ±10 % by day makes of them; and from so many ticks of a coarse clock over the healthy level.
+ABOVE_RATIO, ABOVE_MARGIN, ABOVE_TICKS = 1.5, 1.25, 1.5
 #: Share of windows that may be high in a healthy run: pauses, restarts that no event reports. Excursions recur when the
 #: windows beyond that share, without the longest excursion, are as many as this (7.5 min); they are over after so many
 #: times their longest distance without one, or as a train of spikes is.

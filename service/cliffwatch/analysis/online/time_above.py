@@ -27,6 +27,7 @@ from cliffwatch.analysis.thresholds import (
     ABOVE_OVER_DISTANCES,
     ABOVE_RATIO,
     ABOVE_SHARE,
+    ABOVE_TICKS,
     ABOVE_WINDOWS,
     ABSOLUTE_SHARE,
     LEAVE_PART,
@@ -292,8 +293,11 @@ class _Watched:
         self._improve(level)
         self._last.append(level)
         middle = sorted(self._last)[len(self._last) // 2]
+        # A coarse clock's next tick is no higher level.
+        within_ticks = math.log1p(ABOVE_TICKS * self._clock.tick / math.exp(self._healthy))
         for one, each in zip(self._sums, (level, middle), strict=True):
-            one.follow(sample.start, sample.end, each - self._healthy)
+            height = each - self._healthy
+            one.follow(sample.start, sample.end, height if height > within_ticks else min(height, one.threshold))
         return self._ended()
 
     def _improve(self, level: float) -> None:
