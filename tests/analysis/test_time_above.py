@@ -133,7 +133,7 @@ def test_a_declared_baseline_is_the_reference() -> None:
     assert (finding.size.baseline.start, finding.size.baseline.end) == (0.0, HOUR * 10)
 
 
-def test_what_ends_is_over_at_its_last_excursion() -> None:
+def test_excursions_that_do_not_come_again_are_over_at_the_last() -> None:
     slow = cycles(6 * HOUR, 72, 18, 5.0)
     table = table_of(30, lambda index: slow(index) if index < 9 * HOUR else 1.0)
     (finding,) = recurring_in(table, "online")

@@ -166,7 +166,7 @@ def _blank(rows: Rows, column: str, how: str, span: slice) -> None:
     start=st.floats(0.0, 0.9),
     mode=st.sampled_from(MODES),
 )
-def test_what_was_not_seen_does_not_pass(plan: Plan, how: str, share: float, start: float, mode: str) -> None:
+def test_latencies_that_were_not_seen_do_not_pass(plan: Plan, how: str, share: float, start: float, mode: str) -> None:
     """Latencies that are missing, zero, negative or frozen beside no operation, for a fiftieth of the time and more."""
     rows = rows_of(plan)
     count = len(rows.times)

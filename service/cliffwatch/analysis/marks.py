@@ -57,8 +57,8 @@ def marks_in(events: Iterable[Event]) -> list[Mark]:
 
 
 def left_out(marks: Sequence[Mark], load_start: float, begin: float, end: float) -> LeftOut:
-    """What marks leave of the judged time from `begin` to `end`, in seconds since the epoch. Time in several marks
-    counts once."""
+    """Share of the judged time outside all marks, from `begin` to `end` in seconds since the epoch; time in several
+    marks counts once."""
     clipped = [
         replace(mark, start=max(mark.start, begin), end=min(mark.end, end))
         for mark in marks

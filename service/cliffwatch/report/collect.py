@@ -183,7 +183,7 @@ def evidence_of(run: Collected) -> RunEvidence:
 
 
 def marked_in(run: Collected) -> LeftOut | None:
-    """What marks leave of the judged time of a run; None without a mark in it."""
+    """Share of a run's judged time outside its marks; None without a mark in it."""
     if run.load is None:
         return None
     begin = warm_up_end(run.order, run.events, run.load)
