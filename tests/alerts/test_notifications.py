@@ -139,6 +139,18 @@ def test_each_channel_has_what_it_was_added_for_and_a_link(stage: Stage) -> None
     assert named == ["CliffwatchLatencyCliff", "CliffwatchLatencyStep", "CliffwatchNotificationTest"], "each once"
 
 
+def test_alertmanager_has_reloaded_when_a_channel_was_added(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also not a second time, by a signal: a reload that comes later repeats a notification that is under way."""
+    signals: list[str] = []
+    monkeypatch.setattr(processes, "reload", lambda _, component: signals.append(component.name))
+    hook = stage.file("hook", f"http://{stage.site.address}/hook")
+    assert stage.notify("add", "webhook", "--url-file", hook)[0] == 0
+    status = httpx.get(f"http://127.0.0.1:{stage.port}/api/v2/status", trust_env=False).json()
+    receivers = yaml.safe_load(status["config"]["original"])["receivers"]
+    assert "webhook/ends" in {receiver["name"] for receiver in receivers}
+    assert signals == []
+
+
 @pytest.mark.parametrize(("verdict", "colour"), [("pass", "good"), ("invalid", "warning"), ("failed", "danger")])
 def test_a_run_that_passed_is_no_alarm(stage: Stage, verdict: str, colour: str) -> None:
     slack = stage.file("slack", f"http://{stage.site.address}/slack")

@@ -44,7 +44,8 @@ def start_stack(
     """
     with processes.alone(settings):
         make_tokens(settings, clock)
-        configure_alertmanager(settings, usable_channels(settings)[0])
+        if configure_alertmanager(settings, usable_channels(settings)[0]):
+            processes.reload(settings, ALERTMANAGER)
         others = [component for component in COMPONENTS if component is not PROMETHEUS]
         outcomes = processes.start(settings, others, clock)
         there = {outcome.component for outcome in outcomes if outcome.state is not processes.State.WITHOUT}
@@ -58,23 +59,26 @@ def start_stack(
             alerts_directory=alerts_directory,
             major_version=_major_version(PROMETHEUS, settings),
         )
-        _configure(settings, PROMETHEUS, configuration)
+        if _configure(settings, PROMETHEUS, configuration):
+            processes.reload(settings, PROMETHEUS)
         return [*outcomes, *processes.start(settings, [PROMETHEUS], clock)]
 
 
-def configure_alertmanager(settings: Settings, channels: Mapping[Channel, str]) -> None:
-    """Write Alertmanager's configuration with channels (channel → secret), and reload it where it runs."""
+def configure_alertmanager(settings: Settings, channels: Mapping[Channel, str]) -> bool:
+    """Write Alertmanager's configuration with channels (channel → secret); returns whether it changed."""
     configuration = alertmanager_configuration(
         f"http://{_service_address(settings)}{WEBHOOK_PATH}",
         token_path(settings, ALERTMANAGER),
         channels=channels,
         public_url=settings.public_url,
     )
-    _configure(settings, ALERTMANAGER, configuration)
+    return _configure(settings, ALERTMANAGER, configuration)
 
 
 def reload_alertmanager(settings: Settings) -> bool:
     """Make Alertmanager reload its configuration, also one in another container; returns whether it answers.
+
+    It has reloaded when this returns, unlike after a signal: a reload during a delivery sends the notification again.
 
     Raises Problem(not_ready) where it refuses the configuration.
     """
@@ -139,15 +143,14 @@ def _make_token(database: Database, path: Path, name: str, scope: Scope, now: fl
         write_durably(path, text + "\n")
 
 
-def _configure(settings: Settings, component: Component, content: str) -> None:
-    """Write a configuration, and reload the watcher if it runs and the configuration changed."""
+def _configure(settings: Settings, component: Component, content: str) -> bool:
+    """Write a watcher's configuration; returns whether it changed."""
     path = component.directory(settings) / f"{component.name}.yaml"
     if path.exists() and path.read_text(encoding="utf-8") == content:
-        return
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     write_durably(path, content)
-    if processes.is_running(settings, component):
-        processes.reload(settings, component)
+    return True
 
 
 def _service_address(settings: Settings) -> str:
