@@ -1,4 +1,4 @@
-"""What a channel's file may hold: one address or key of a sensible length, in a file."""
+"""Secret file of a notification channel: one address or key of limited length, in a regular file."""
 
 import os
 from pathlib import Path

@@ -221,6 +221,14 @@ def test_quantiles_that_freeze_beside_a_rate_of_0_are_a_stall(mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])
+def test_one_long_window_with_a_rate_of_0_beside_a_latency_is_of_a_counter_that_was_reset(mode: str) -> None:
+    rows = [healthy(index, rate=0.0 if index in (4, 100, 250) else 2900.0) for index in range(480)]
+    findings, verdict = found_in(table_of(rows, window=30.0), mode)
+    assert findings == []
+    assert verdict.name is VerdictName.PASS
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
 @pytest.mark.parametrize("row", ["0.0021,0", ",0"], ids=["frozen", "empty"])
 def test_a_table_in_which_nothing_was_completed_does_not_pass(row: str, mode: str) -> None:
     rows = [f"{wobble(index) * 0.002:.6f},0" if row.startswith("0.") else row for index in range(200)]

@@ -11,9 +11,9 @@ from cliffwatch.model.trigger import Moment
 
 
 class MarkRequest(Strict):
-    """What was done to the run, such as `pulled a drive`, and its start and end. Reports made afterwards show it.
+    """A disturbance of the run, such as `pulled a drive`, with its start and end. Reports made afterwards show it.
 
-    `reason` is why it is marked only now, and needed once the load is over.
+    `reason` says why it is marked only now; it is required once the load is over.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(check_text)]

@@ -50,6 +50,11 @@ class _Silence:
     def seconds(self) -> float:
         return self.end - self.start
 
+    @property
+    def may_be_a_reset(self) -> bool:
+        """Whether it is one window whose rate is 0 because a counter was reset, not because work stood still."""
+        return self.windows == self.doubtful == 1
+
 
 class WorkJudge:
     """Detector of stalls and shortfalls. `series`: those of the samples, of which the rate and the latencies are used.
@@ -126,8 +131,7 @@ class WorkJudge:
 
     def _is_stall(self, silence: _Silence) -> bool:
         """Whether operations would have completed in a silence, by the rate so far."""
-        if silence.seconds < STALL_SECONDS - self._tolerance or silence.windows == silence.doubtful == 1:
-            # A single window may be of a counter that was reset.
+        if silence.seconds < STALL_SECONDS - self._tolerance or silence.may_be_a_reset:
             return False
         known = sum(self._rates)
         is_known = len(self._rates) >= RATE_WINDOWS or (
@@ -165,7 +169,7 @@ class WorkJudge:
                 said = self._begun(silence, sample, is_before_load=silence.is_before_load)
                 self._repeated = replace(said, until=silence.end)
                 found.append(self._repeated)
-            elif not silence.windows == silence.doubtful == 1:
+            elif not silence.may_be_a_reset:
                 self._rates.extend([0.0] * silence.windows)
         return found
 
@@ -192,7 +196,7 @@ class WorkJudge:
             self._early.append(silence)
             return []
         if silence.finding is None:
-            if silence.windows == silence.doubtful == 1:
+            if silence.may_be_a_reset:
                 return []
             # No stall was raised: where operations are this rare, windows without any are part of the normal rate.
             self._rates.extend([0.0] * silence.windows)
