@@ -28,6 +28,7 @@ def test_its_drill_passes_without_a_compiler(machine: Debian) -> None:
 
 #: Fails at the first line that does not hold.
 UNDER_SYSTEMD = r"""
+trap '(( $? == 0 )) || journalctl --no-pager --lines=80 --unit=cliffwatch' EXIT
 PATH=/opt/cliffwatch/bin:$PATH
 export CLIFFWATCH_STATE_DIRECTORY=/var/lib/cliffwatch
 kept=/var/lib/cliffwatch/runs/kept
