@@ -66,18 +66,16 @@ def up(
     daemon = find_daemon(state_directory)
     had_token = session.token_path().exists()
     was_running = daemon is not None
-    if daemon is None:
-        if _answers(url := session.local_url()):
-            detail = f"a process that `up` did not start answers at {url}; stop it, or set CLIFFWATCH_LISTEN_PORT"
-            raise Problem(Code.NOT_READY, detail)
-        arguments = ["--state-directory", str(state_directory), "--token-file", str(session.token_path()), "serve"]
-        daemon = start_daemon(state_directory, url, arguments)
+    daemon = daemon or _start(session, state_directory)
     started = clock.monotonic()
     while not _answers(daemon.url):
         waited = clock.monotonic() - started
         if not daemon.process.is_alive():
             forget_daemon(state_directory)
-            raise Problem(Code.NOT_READY, f"the service ended while it started; {log_tail(state_directory)}")
+            if not was_running:
+                raise Problem(Code.NOT_READY, f"the service ended while it started; {log_tail(state_directory)}")
+            # The one that ran was about to end.
+            daemon, was_running = _start(session, state_directory), False
         if waited >= patience_seconds:
             raise not_ready(state_directory, waited)
         clock.sleep(_POLL_SECONDS)
@@ -100,6 +98,15 @@ def up(
     }
     if session.how(output) is Output.JSON:
         print_json(body)
+
+
+def _start(session: Session, state_directory: Path) -> Daemon:
+    """Start the service. Raises Problem(not_ready) where its address is taken."""
+    if _answers(url := session.local_url()):
+        detail = f"a process that `up` did not start answers at {url}; stop it, or set CLIFFWATCH_LISTEN_PORT"
+        raise Problem(Code.NOT_READY, detail)
+    arguments = ["--state-directory", str(state_directory), "--token-file", str(session.token_path()), "serve"]
+    return start_daemon(state_directory, url, arguments)
 
 
 def down(
