@@ -84,7 +84,8 @@ def _load_failed(evidence: RunEvidence) -> str | None:
 def _no_window(evidence: RunEvidence) -> str | None:
     if evidence.coverage is None or evidence.windows or evidence.load_end in (None, LoadEnd.STOPPED):
         return None
-    claim = f"No window was measured in the {format_length(evidence.coverage.asked_seconds)} of load requested"
+    until = "until the load failed" if evidence.load_end is LoadEnd.FAILED else "of load requested"
+    claim = f"No window was measured in the {format_length(evidence.coverage.asked_seconds)} {until}"
     # Where the load failed permanently, the sentence on that has the message.
     return _with_message(claim, "" if evidence.load_end is LoadEnd.FAILED else evidence.message)
 
@@ -122,7 +123,7 @@ def _coverage_low(evidence: RunEvidence) -> str | None:
     gaps = "" if count == 0 else f", with {count} {'gap' if count == 1 else 'gaps'}"
     parts = f", {partial:,} {'window' if partial == 1 else 'windows'} in part" if partial else ""
     why = "; the run was interrupted and ended there" if evidence.load_end is LoadEnd.INTERRUPTED else ""
-    if any(NOTHING_PRINTED in gap.reason for gap in coverage.gaps):
+    if evidence.load_end is not LoadEnd.FAILED and any(NOTHING_PRINTED in gap.reason for gap in coverage.gaps):
         why += f"; the command printed nothing meanwhile: {FLUSH_REMEDY}"
     return (
         f"Only {percent(coverage.ratio)} of {_asked(evidence)} was measured "
@@ -133,6 +134,8 @@ def _coverage_low(evidence: RunEvidence) -> str | None:
 
 def _asked(evidence: RunEvidence) -> str:
     is_all = not evidence.has_warm_up or evidence.judged in (None, evidence.coverage)
+    if evidence.load_end is LoadEnd.FAILED:
+        return "the time until the load failed" if is_all else "the time from the warm-up until the load failed"
     return "the requested time" if is_all else "the time after the warm-up"
 
 

@@ -6,7 +6,7 @@ An engine is a process of its own. It stops on `stop_signal` after reporting its
 """
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -102,6 +102,9 @@ class EngineContext:
 class Launch:
     """The process to start, in `directory` if that is given. It inherits the `descriptors` of this process.
 
+    `variables`: names of the environment variables that it inherits; all if None. `shown`: the command that people
+    know, where `command` is an engine's own program around it.
+
     An engine that writes into the run's own directory uses relative names, and has the context's `entry` as
     `directory`. A device is passed as a descriptor.
     """
@@ -110,6 +113,8 @@ class Launch:
     environment: dict[str, str] = field(default_factory=dict)
     directory: Path | None = None
     descriptors: tuple[int, ...] = ()
+    variables: Collection[str] | None = None
+    shown: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,11 +277,14 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("engine", "load_ended"): _load_ended,
     ("engine", "metrics_missing"): lambda it: f"the system's metrics could not be read: {it['reason']}",
     ("engine", "metrics_resumed"): lambda _: "the system's metrics are read again, and windows missed are made up for",
+    ("engine", "nothing_printed"): lambda it: f"no line of the command reports this window: {it['message']}",
     ("engine", "prepared"): lambda it: f"the target was prepared in {_length(it['seconds'])}",
     ("engine", "silent"): lambda it: (
         f"the engine has reported nothing since {_field('since', it['since'])[1]}, and waits: {it['what']}"
     ),
-    ("engine", "started"): lambda it: f"the engine was started: {' '.join(it['command'])}",
+    ("engine", "started"): lambda it: (
+        f"the engine was started: {' '.join(it['command'])}" if "command" in it else "the engine was started again"
+    ),
     ("engine", "window_dropped"): lambda it: f"a window with the engine stopped was not kept: {detail_text(it)}",
     ("engine", "worker_cost"): _worker_cost,
     ("journal", "disk_was_full"): _disk_was_full,

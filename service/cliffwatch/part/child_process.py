@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,11 @@ class Wake:
     read: Callable[[], object]
 
 
+def _inherited(names: Collection[str] | None) -> dict[str, str]:
+    """Environment variables of this process that have one of these names; all if None."""
+    return {name: value for name, value in os.environ.items() if names is None or name in names}
+
+
 class ChildProcess(Generic[R]):
     """A running process. Use as a context manager: leaving it kills what is left of the process group."""
 
@@ -79,7 +84,7 @@ class ChildProcess(Generic[R]):
             stdin=subprocess.PIPE if takes_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None if log is None else subprocess.PIPE,
-            env=os.environ | launch.environment,
+            env=_inherited(launch.variables) | launch.environment,
             cwd=launch.directory,
             pass_fds=launch.descriptors,
             start_new_session=True,

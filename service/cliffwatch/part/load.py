@@ -146,7 +146,8 @@ class PartLoad:
             self._freezes.follow(self._engine_pid)
             self._silence.follow(process.identity, start)
             context.follow(process.identity, start)
-            context.record_event(EventType.ENGINE, "started", command=list(launch.command), start=start)
+            command = {} if self._restarts else {"command": list(launch.shown or launch.command)}
+            context.record_event(EventType.ENGINE, "started", **command, start=start)
             self._watch(process)
             self._freezes.look()
             self._say_for_engine(is_over=process.is_left)

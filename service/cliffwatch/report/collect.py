@@ -110,7 +110,7 @@ def collect(directory: Path) -> Collected:
     facts = _facts(reader)
     events = events_until_finished(reader)
     windows = as_far_as_readable(reader, files.WINDOWS, reader.windows())
-    if not windows and _has_content(directory / files.LATENCY):
+    if not windows and _has_latencies(directory / files.LATENCY):
         reader.faults.append(JournalFault(files.WINDOWS, 0, f"holds no window, and {files.LATENCY} holds latencies"))
     status = status_in(events, reader.faults)
     load = load_of(order, events, status, (windows[0].start, windows[-1].end) if windows else None)
@@ -273,8 +273,12 @@ def as_far_as_readable(reader: JournalReader, file: str, items: Iterable[T]) -> 
     return found
 
 
-def _has_content(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
+def _has_latencies(path: Path) -> bool:
+    """Whether a histogram log has a line besides its comments and its header of column names."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return any(not line.startswith((b"#", b'"')) for line in file)
 
 
 def _workload_yaml(directory: Path) -> str:

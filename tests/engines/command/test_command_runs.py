@@ -186,10 +186,19 @@ def test_totals_that_are_taken_for_counts_fail_the_load(state: Path) -> None:
     assert "name the group operations_total" in report["verdict"]["reasons"][0]
 
 
-def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path) -> None:
-    allow(state, "short", definition(command=["sh", "-c", "echo nothing to do >&2; exit 3"]))
+@pytest.mark.gate(why="a report with the operator's environment is sent on to others")
+def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMETHING_OF_THE_OPERATOR", "1")
+    command = ["sh", "-c", "echo nothing to do >&2; exit 3"]
+    allow(state, "short", definition(command=command))
     directory = queue(state, "short", ObservedTarget(name="demo"), engine_restarts=1)
     execute_run(directory)
+    assert [event.detail.get("command") for event in events(directory) if event.name == "started"] == [command, None]
+    assert "SOMETHING_OF_THE_OPERATOR" not in (directory / files.REPORT_HTML).read_text()
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert "the command ended with status 3 before the load was over" in report["verdict"]["reasons"][0]
+    assert not report.get("journal_faults")
+    assert {gap["reason"] for gap in report["coverage"]["gaps"]} <= {"engine_restart", "load_failed"}
     died = [event.detail["message"] for event in events(directory) if event.name == "died"]
     assert len(died) == 2
     assert "the command ended with status 3 before the load was over" in died[0]
@@ -205,6 +214,24 @@ def test_what_a_command_printed_before_it_died_is_kept(state: Path) -> None:
     windows = windows_of(directory)
     assert len(windows) == 3
     assert sum(window.counters["operations"] for window in windows) == pytest.approx(300, rel=0.1)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert {gap["reason"] for gap in report["coverage"]["gaps"]} == {"load_failed"}
+    assert "of the time until the load failed" in report["verdict"]["reasons"][1]
+
+
+@pytest.mark.parametrize("restarts", [0, 9])
+def test_a_command_that_was_started_again_shortly_before_the_end_fails_for_no_other_reason(
+    state: Path, restarts: int
+) -> None:
+    """Its last process ends with the load, before it printed a line."""
+    script = "sleep 1.2; echo 50 done; sleep 0.2; exit 3"
+    output = {"format": "progress", "pattern": "(?P<operations>[0-9]+) done"}
+    allow(state, "dying", definition(command=["sh", "-c", script], output=output))
+    directory = queue(state, "dying", ObservedTarget(name="demo"), engine_restarts=restarts)
+    execute_run(directory)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert report["verdict"]["name"] == ("invalid" if restarts else "failed")
+    assert not any("no line that reports" in reason for reason in report["verdict"]["reasons"])
 
 
 def test_lines_that_are_not_understood_are_counted(state: Path) -> None:

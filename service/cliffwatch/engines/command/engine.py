@@ -6,11 +6,11 @@ speaks the engine contract is started itself.
 
 import hashlib
 import math
-import os
 import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -86,10 +86,11 @@ class CommandEngine:
             stop=context.stop,
             window_seconds=context.window_seconds,
             may_move=context.is_first,
+            resumed=context.resumed,
         )
         # -P: Python imports nothing from the working directory, which is the target.
         runner = [sys.executable, "-P", "-m", "cliffwatch.engines.command.process", job.model_dump_json(by_alias=True)]
-        return _launch(runner, definition, context)
+        return replace(_launch(runner, definition, context), shown=command)
 
     def translator(self, load: CommandLoad, context: EngineContext) -> Translator:
         return JsonLines()
@@ -161,6 +162,5 @@ def _rate(definition: CommandDefinition, values: dict[str, str]) -> float | None
 
 def _launch(command: Sequence[str], definition: CommandDefinition, context: EngineContext) -> Launch:
     """The process, which works in the run's own directory if it has one, and gets no secret of the service."""
-    left_out = sorted(name for name in os.environ if name not in VARIABLES)
-    clean = ["env", *(part for name in left_out for part in ("-u", name)), *command]
-    return Launch(clean, directory=context.entry if definition.target == "directory" else context.scratch)
+    directory = context.entry if definition.target == "directory" else context.scratch
+    return Launch(command, variables=VARIABLES, directory=directory)

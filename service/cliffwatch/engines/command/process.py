@@ -49,6 +49,7 @@ class CommandJob(Strict):
     stop: float
     window_seconds: float
     may_move: bool
+    resumed: bool
 
 
 class _Load:
@@ -124,7 +125,8 @@ class _Load:
                 f"`{name}` of the pattern never fell from one line to the next, so that it is a total since the start"
             )
             return EngineEnd("failed", f"{words}; name the group {name}{TOTAL}", restart=False)
-        if not self._was_heard:
+        # An earlier process was heard, or ended with a reason of its own.
+        if not self._was_heard and not self._job.resumed:
             words = f"the command printed no line that reports what it measured; {FLUSH_REMEDY}"
             return EngineEnd("failed", words, restart=False)
         return EngineEnd("completed")
