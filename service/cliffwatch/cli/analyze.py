@@ -108,8 +108,8 @@ def analyze(
 
     A CSV begins with a line that names its columns: elapsed_seconds and any of p50, p90, p95, p99, p999, p9999, mean,
     max and device_write_latency (seconds), queue_depth, write_amplification, operations_per_second. An empty field was
-    not measured. With --from the file is what pgbench, sysbench, fio, kafka-producer-perf-test or OpenMessaging
-    Benchmark printed or logged, or an HdrHistogram log. Exit status: 0 for a pass, 1 for any other verdict.
+    not measured. With --from the file is what a load generator printed or logged, or an HdrHistogram log
+    (docs/detection.md lists what is read of each). Exit status: 0 for a pass, 1 for any other verdict.
     """
     path = Path(source)
     if from_ is not None:

@@ -23,6 +23,13 @@ SLOWEST = {
     "omb.json.gz": (OutputFormat.OMB, 20, 230),
     "producer-perf.txt": (OutputFormat.PRODUCER_PERF, 20, 119),
 }
+#: Recordings of 58 s at a steady rate, of targets that held every request from 30 to 42 s: operations, completed.
+HELD = {
+    "k6.json.gz": (OutputFormat.K6, 289),
+    "k6.csv.gz": (OutputFormat.K6, 289),
+    "vegeta.json.gz": (OutputFormat.VEGETA, 696),
+    "vegeta.csv.gz": (OutputFormat.VEGETA, 696),
+}
 
 
 def text_of(name: str) -> list[str]:

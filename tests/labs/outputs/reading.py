@@ -1,5 +1,6 @@
 """Read lines as the output of a program, and the refusal where they are none."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,15 @@ def refusal(format_: OutputFormat, *lines: str, name: str = "out.txt") -> str:
     assert caught.value.code is Code.BAD_REQUEST
     (fault,) = caught.value.faults
     return f"{fault.field}: {fault.message}"
+
+
+def verdict(path: Path, format_: OutputFormat, lines: Iterable[str], *arguments: str) -> tuple[str, str]:
+    """Verdict on a file of these lines, and what is printed beside it; `refused` and why where it cannot be read."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    result = analyze(path, format_, *arguments)
+    if isinstance(result.exception, Problem):
+        return "refused", "; ".join(f"{fault.field}: {fault.message}" for fault in result.exception.faults)
+    return result.stdout.splitlines()[0].removeprefix("verdict: "), result.stderr
 
 
 def first(output: Output) -> Sample:

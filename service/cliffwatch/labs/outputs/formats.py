@@ -1,12 +1,12 @@
 """The formats that `cliffwatch analyze --from` reads, and the table of windows that each becomes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.finding import Role, Series
 from cliffwatch.analysis.table import Row, Table, series_of_column, table_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.labs.outputs import fio_json, fio_log, hlog, omb, pgbench, producer_perf, sysbench
+from cliffwatch.labs.outputs import fio_json, fio_log, hlog, k6, omb, pgbench, producer_perf, sysbench, vegeta
 from cliffwatch.labs.outputs.names import LatencyUnit, OutputFormat
 from cliffwatch.labs.outputs.rows import BadLineError, Reading
 
@@ -15,6 +15,16 @@ _SECONDS = {
     LatencyUnit.MICROSECONDS: 1e-6,
     LatencyUnit.MILLISECONDS: 1e-3,
     LatencyUnit.SECONDS: 1.0,
+}
+#: Readers of the formats that state the unit of their latencies.
+_READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
+    OutputFormat.PGBENCH: pgbench.read,
+    OutputFormat.SYSBENCH: sysbench.read,
+    OutputFormat.FIO_JSON: fio_json.read,
+    OutputFormat.PRODUCER_PERF: producer_perf.read,
+    OutputFormat.OMB: omb.read,
+    OutputFormat.K6: k6.read,
+    OutputFormat.VEGETA: vegeta.read,
 }
 #: How to get the lines that each format needs, for error messages.
 _REMEDIES = {
@@ -25,6 +35,8 @@ _REMEDIES = {
     OutputFormat.PRODUCER_PERF: "kafka-producer-perf-test prints one line every five seconds",
     OutputFormat.OMB: "the benchmark writes one value for each ten seconds when it ends",
     OutputFormat.HLOG: "a line is `start,length,longest,HISTFAAA…`",
+    OutputFormat.K6: "`k6 run --out json=FILE` writes a line for each value of each metric",
+    OutputFormat.VEGETA: "`vegeta encode --to json results.bin` writes a line for each request",
 }
 _WINDOWS_LEAST = 2
 
@@ -66,18 +78,8 @@ def _columns(windows: list[Row]) -> dict[str, Series]:
 
 
 def _read(lines: Iterable[str], name: str, format_: OutputFormat, unit_seconds: float | None) -> Reading:
-    match format_:
-        case OutputFormat.PGBENCH:
-            return pgbench.read(lines)
-        case OutputFormat.SYSBENCH:
-            return sysbench.read(lines)
-        case OutputFormat.FIO_LOG:
-            return fio_log.read(lines, name, unit_seconds or _SECONDS[LatencyUnit.NANOSECONDS])
-        case OutputFormat.FIO_JSON:
-            return fio_json.read(lines)
-        case OutputFormat.PRODUCER_PERF:
-            return producer_perf.read(lines)
-        case OutputFormat.OMB:
-            return omb.read(lines)
-        case OutputFormat.HLOG:
-            return hlog.read(lines, unit_seconds)
+    if format_ is OutputFormat.FIO_LOG:
+        return fio_log.read(lines, name, unit_seconds or _SECONDS[LatencyUnit.NANOSECONDS])
+    if format_ is OutputFormat.HLOG:
+        return hlog.read(lines, unit_seconds)
+    return _READERS[format_](lines)

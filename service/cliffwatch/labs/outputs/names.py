@@ -13,6 +13,8 @@ class OutputFormat(StrEnum):
     PRODUCER_PERF = "producer-perf"
     OMB = "omb"
     HLOG = "hlog"
+    K6 = "k6"
+    VEGETA = "vegeta"
 
 
 class LatencyUnit(StrEnum):

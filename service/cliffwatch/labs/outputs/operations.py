@@ -25,10 +25,11 @@ class OperationLog:
     def __init__(self) -> None:
         self._ends: dict[str, array[int]] = defaultdict(lambda: array("I"))
         self._latencies: dict[str, array[float]] = defaultdict(lambda: array("f"))
-        #: Moments of operations without a latency, by the column that counts them.
-        self._without: dict[str, list[float]] = {ERRORS_COLUMN: [], SKIPPED_COLUMN: []}
+        #: Moments and numbers of operations without a latency, by the column that counts them.
+        self._without: dict[str, list[tuple[float, float]]] = {ERRORS_COLUMN: [], SKIPPED_COLUMN: []}
         self._zero: float | None = None
         self._count = 0
+        self._last = 0.0
 
     def add(self, line: int, end: float, latency_seconds: float, operation: str = "") -> None:
         """Add an operation. Raises BadLineError if it cannot be of the first one's run, or exceeds OPERATIONS_LIMIT."""
@@ -42,11 +43,15 @@ class OperationLog:
 
     def add_failure(self, line: int, end: float) -> None:
         """Add an operation that failed."""
-        self._without[ERRORS_COLUMN].append(self._milliseconds(line, end) / 1000)
+        self._without[ERRORS_COLUMN].append((self._milliseconds(line, end) / 1000, 1))
 
-    def add_skipped(self, line: int, at: float) -> None:
-        """Add an operation that was due and was not executed."""
-        self._without[SKIPPED_COLUMN].append(self._milliseconds(line, at) / 1000)
+    def add_skipped(self, line: int, at: float, count: float = 1) -> None:
+        """Add operations that were due and were not executed."""
+        self._without[SKIPPED_COLUMN].append((self._milliseconds(line, at) / 1000, count))
+
+    def went_on(self, line: int, at: float) -> None:
+        """Record that the load was under way at that moment, so that windows last until then."""
+        self._last = max(self._last, self._milliseconds(line, at) / 1000)
 
     def reading(self) -> Reading:
         """Make a row for each window from the first to the last operation. The last window is as long as what is left,
@@ -58,19 +63,19 @@ class OperationLog:
             for name, found in self._ends.items()
         }
         latencies = {name: np.frombuffer(found, dtype=np.float32) for name, found in self._latencies.items()}
-        without = [moment for moments in self._without.values() for moment in moments]
+        without = [moment for counted in self._without.values() for moment, _ in counted]
         first = max(0.0, min([*without, *(float((ends[name] - latencies[name]).min()) for name in ends)]))
-        last = max([*without, *(float(found.max()) for found in ends.values())])
+        last = max([self._last, *without, *(float(found.max()) for found in ends.values())])
         length = _SHORT_SECONDS if last - first <= _LONG_FROM_SECONDS else _LONG_SECONDS
         count = max(1, round((last - first) / length))
         rows = [Row(index * length, {}, {END_COLUMN: (index + 1) * length, RATE_COLUMN: 0.0}) for index in range(count)]
         rows[-1].numbers[END_COLUMN] = max(last - first, rows[-1].at + length / 2)
         for name in ends:
             _fill(rows, length, ends[name] - first, latencies[name], f"{name}." if name else "")
-        for column, moments in self._without.items():
-            for moment in moments:
+        for column, counted in self._without.items():
+            for moment, number in counted:
                 numbers = rows[min(count - 1, int((moment - first) / length))].numbers
-                numbers[column] = numbers.get(column, 0.0) + 1
+                numbers[column] = numbers.get(column, 0.0) + number
         return Reading(rows, operations=self._count)
 
     def _milliseconds(self, line: int, end: float) -> int:
