@@ -29,6 +29,8 @@ HELD = {
     "k6.csv.gz": (OutputFormat.K6, 289),
     "vegeta.json.gz": (OutputFormat.VEGETA, 696),
     "vegeta.csv.gz": (OutputFormat.VEGETA, 696),
+    "ycsb.txt": (OutputFormat.YCSB, 22_804),
+    "ycsb-timeseries.txt": (OutputFormat.YCSB, 22_799),
 }
 
 

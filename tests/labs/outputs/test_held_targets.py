@@ -14,8 +14,8 @@ def test_a_held_target_is_a_stall(name: str, mode: str) -> None:
     assert result.exit_code == 1
     body = json.loads(result.stdout)
     (stall,) = [finding for finding in body["findings"] if finding["kind"] == "stall"]
-    assert stall["onset_seconds"] == pytest.approx(31, abs=1.1)
-    assert stall["until_seconds"] == pytest.approx(42, abs=1.1)
+    assert stall["onset_seconds"] == pytest.approx(30.5, abs=1.1)
+    assert stall["until_seconds"] == pytest.approx(41.5, abs=1.1)
 
 
 @pytest.mark.parametrize("name", HELD)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from cliffwatch.analysis.finding import Role, Series
 from cliffwatch.analysis.table import Row, Table, series_of_column, table_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.labs.outputs import fio_json, fio_log, hlog, k6, omb, pgbench, producer_perf, sysbench, vegeta
+from cliffwatch.labs.outputs import fio_json, fio_log, hlog, k6, omb, pgbench, producer_perf, sysbench, vegeta, ycsb
 from cliffwatch.labs.outputs.names import LatencyUnit, OutputFormat
 from cliffwatch.labs.outputs.rows import BadLineError, Reading
 
@@ -25,6 +25,7 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.OMB: omb.read,
     OutputFormat.K6: k6.read,
     OutputFormat.VEGETA: vegeta.read,
+    OutputFormat.YCSB: ycsb.read,
 }
 #: How to get the lines that each format needs, for error messages.
 _REMEDIES = {
@@ -37,6 +38,7 @@ _REMEDIES = {
     OutputFormat.HLOG: "a line is `start,length,longest,HISTFAAA…`",
     OutputFormat.K6: "`k6 run --out json=FILE` writes a line for each value of each metric",
     OutputFormat.VEGETA: "`vegeta encode --to json results.bin` writes a line for each request",
+    OutputFormat.YCSB: "`ycsb run … -s -p status.interval=1` prints status lines to standard error",
 }
 _WINDOWS_LEAST = 2
 

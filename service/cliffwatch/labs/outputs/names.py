@@ -15,6 +15,7 @@ class OutputFormat(StrEnum):
     HLOG = "hlog"
     K6 = "k6"
     VEGETA = "vegeta"
+    YCSB = "ycsb"
 
 
 class LatencyUnit(StrEnum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from cliffwatch.analysis.table import END_COLUMN, Row
+from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, Row
 
 RATE_COLUMN = "operations_per_second"
 #: Most that a program's own total may differ from the sum of its lines.
@@ -14,6 +14,8 @@ TOTAL_TOLERANCE = 0.01
 _RATE_ROUNDING = 0.05
 #: Times above this are seconds since the epoch.
 EPOCH_FROM = 1e8
+#: Distance between lines, in usual intervals, from which on a line is absent between them.
+ABSENT_INTERVALS = 1.5
 #: A number as programs print it; longer ones are damage.
 NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
 
@@ -67,6 +69,20 @@ def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list
         for start, each in zip(starts, said, strict=True)
         if each.end > start
     ]
+
+
+def rows_of_intervals(said: Sequence[Progress]) -> list[Row]:
+    """`rows_of_progress` of a program that prints its lines at even intervals, each about its own interval only: where
+    lines are absent there is a gap. A last line that comes after less than half an interval is left out, unless
+    operations failed in it."""
+    rows = rows_of_progress(said, None)
+    usual = median([row.numbers[END_COLUMN] - row.at for row in rows] or [0.0])
+    for row in rows:
+        if row.numbers[END_COLUMN] - row.at > ABSENT_INTERVALS * usual:
+            row.at = row.numbers[END_COLUMN] - usual
+    if rows and rows[-1].numbers[END_COLUMN] - rows[-1].at < usual / 2 and not rows[-1].numbers.get(ERRORS_COLUMN):
+        rows.pop()
+    return rows
 
 
 def require_total(line: int, what: str, found: float, total: float, unprinted: float = 0.0) -> None:
