@@ -88,7 +88,9 @@ def analyze(
     ] = None,
     latency_unit: Annotated[
         LatencyUnit | None,
-        typer.Option("--latency-unit", help="Unit of the latencies in a fio-log or an hlog, which does not say so."),
+        typer.Option(
+            "--latency-unit", help="Unit of latencies where the file does not say so (fio-log, hlog, prometheus)."
+        ),
     ] = None,
     mode: Annotated[
         Mode,

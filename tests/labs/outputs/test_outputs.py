@@ -291,7 +291,7 @@ def test_fios_other_logs_are_refused_by_their_names(name: str, right: str) -> No
 
 
 def test_a_unit_is_for_formats_that_have_none() -> None:
-    with pytest.raises(Problem, match="--latency-unit is for fio-log and hlog only"):
+    with pytest.raises(Problem, match="--latency-unit is for fio-log, hlog, prometheus only"):
         read(OutputFormat.OMB, "{}", unit=LatencyUnit.SECONDS)
     problem = CliRunner().invoke(app, ["analyze", "soak.csv", "--latency-unit", "ms"]).exception
     assert isinstance(problem, Problem)

@@ -6,7 +6,19 @@ from dataclasses import dataclass, replace
 from cliffwatch.analysis.finding import Role, Series
 from cliffwatch.analysis.table import Row, Table, series_of_column, table_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.labs.outputs import fio_json, fio_log, hlog, k6, omb, pgbench, producer_perf, sysbench, vegeta, ycsb
+from cliffwatch.labs.outputs import (
+    fio_json,
+    fio_log,
+    hlog,
+    k6,
+    omb,
+    pgbench,
+    producer_perf,
+    prometheus,
+    sysbench,
+    vegeta,
+    ycsb,
+)
 from cliffwatch.labs.outputs.names import LatencyUnit, OutputFormat
 from cliffwatch.labs.outputs.rows import BadLineError, Reading
 
@@ -39,7 +51,9 @@ _REMEDIES = {
     OutputFormat.K6: "`k6 run --out json=FILE` writes a line for each value of each metric",
     OutputFormat.VEGETA: "`vegeta encode --to json results.bin` writes a line for each request",
     OutputFormat.YCSB: "`ycsb run … -s -p status.interval=1` prints status lines to standard error",
+    OutputFormat.PROMETHEUS: "`/api/v1/query_range?query=…&start=…&end=…&step=10` has a value for each step",
 }
+_WITHOUT_UNIT = (OutputFormat.FIO_LOG, OutputFormat.HLOG, OutputFormat.PROMETHEUS)
 _WINDOWS_LEAST = 2
 
 
@@ -54,8 +68,9 @@ class Output:
 
 def read_output(lines: Iterable[str], name: str, format_: OutputFormat, unit: LatencyUnit | None = None) -> Output:
     """Read the lines of the file `name` into a table. Raises Problem(bad_request) that names the line and a remedy."""
-    if unit is not None and format_ not in (OutputFormat.FIO_LOG, OutputFormat.HLOG):
-        detail = "--latency-unit is for fio-log and hlog only; the other formats say in which unit their latencies are"
+    if unit is not None and format_ not in _WITHOUT_UNIT:
+        formats = ", ".join(_WITHOUT_UNIT)
+        detail = f"--latency-unit is for {formats} only; the other formats say in which unit their latencies are"
         raise Problem(Code.BAD_REQUEST, detail, [FieldFault("--latency-unit", "leave it out")])
     try:
         reading = _read(lines, name, format_, None if unit is None else _SECONDS[unit])
@@ -84,4 +99,6 @@ def _read(lines: Iterable[str], name: str, format_: OutputFormat, unit_seconds: 
         return fio_log.read(lines, name, unit_seconds or _SECONDS[LatencyUnit.NANOSECONDS])
     if format_ is OutputFormat.HLOG:
         return hlog.read(lines, unit_seconds)
+    if format_ is OutputFormat.PROMETHEUS:
+        return prometheus.read(lines, unit_seconds)
     return _READERS[format_](lines)
