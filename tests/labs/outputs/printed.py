@@ -30,6 +30,8 @@ HELD = {
     "vegeta.json.gz": (OutputFormat.VEGETA, 696),
     "vegeta.csv.gz": (OutputFormat.VEGETA, 696),
     "ycsb.txt": (OutputFormat.YCSB, 22_804),
+    "go-ycsb.txt.gz": (OutputFormat.GO_YCSB, 23_000),
+    "go-ycsb.csv.gz": (OutputFormat.GO_YCSB, 690),
     "ycsb-timeseries.txt": (OutputFormat.YCSB, 22_799),
 }
 

@@ -9,6 +9,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.outputs import (
     fio_json,
     fio_log,
+    go_ycsb,
     hlog,
     k6,
     omb,
@@ -38,6 +39,7 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.K6: k6.read,
     OutputFormat.VEGETA: vegeta.read,
     OutputFormat.YCSB: ycsb.read,
+    OutputFormat.GO_YCSB: go_ycsb.read,
 }
 #: How to get the lines that each format needs, for error messages.
 _REMEDIES = {
@@ -51,6 +53,7 @@ _REMEDIES = {
     OutputFormat.K6: "`k6 run --out json=FILE` writes a line for each value of each metric",
     OutputFormat.VEGETA: "`vegeta encode --to json results.bin` writes a line for each request",
     OutputFormat.YCSB: "`ycsb run … -s -p status.interval=1` prints status lines to standard error",
+    OutputFormat.GO_YCSB: "`go-ycsb run … -p measurement.interval=1` prints lines, `-p measurementtype=csv` operations",
     OutputFormat.PROMETHEUS: "`/api/v1/query_range?query=…&start=…&end=…&step=10` has a value for each step",
 }
 _WITHOUT_UNIT = (OutputFormat.FIO_LOG, OutputFormat.HLOG, OutputFormat.PROMETHEUS)

@@ -16,6 +16,7 @@ class OutputFormat(StrEnum):
     K6 = "k6"
     VEGETA = "vegeta"
     YCSB = "ycsb"
+    GO_YCSB = "go-ycsb"
     PROMETHEUS = "prometheus"
 
 
