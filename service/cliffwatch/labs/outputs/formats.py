@@ -7,6 +7,7 @@ from cliffwatch.analysis.finding import Role, Series
 from cliffwatch.analysis.table import Row, Table, series_of_column, table_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.outputs import (
+    cassandra_stress,
     fio_json,
     fio_log,
     go_ycsb,
@@ -40,6 +41,7 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.VEGETA: vegeta.read,
     OutputFormat.YCSB: ycsb.read,
     OutputFormat.GO_YCSB: go_ycsb.read,
+    OutputFormat.CASSANDRA_STRESS: cassandra_stress.read,
 }
 #: How to get the lines that each format needs, for error messages.
 _REMEDIES = {
@@ -54,6 +56,7 @@ _REMEDIES = {
     OutputFormat.VEGETA: "`vegeta encode --to json results.bin` writes a line for each request",
     OutputFormat.YCSB: "`ycsb run … -s -p status.interval=1` prints status lines to standard error",
     OutputFormat.GO_YCSB: "`go-ycsb run … -p measurement.interval=1` prints lines, `-p measurementtype=csv` operations",
+    OutputFormat.CASSANDRA_STRESS: "`cassandra-stress … -log interval=1` prints a line for each second",
     OutputFormat.PROMETHEUS: "`/api/v1/query_range?query=…&start=…&end=…&step=10` has a value for each step",
 }
 _WITHOUT_UNIT = (OutputFormat.FIO_LOG, OutputFormat.HLOG, OutputFormat.PROMETHEUS)

@@ -17,6 +17,7 @@ class OutputFormat(StrEnum):
     VEGETA = "vegeta"
     YCSB = "ycsb"
     GO_YCSB = "go-ycsb"
+    CASSANDRA_STRESS = "cassandra-stress"
     PROMETHEUS = "prometheus"
 
 
