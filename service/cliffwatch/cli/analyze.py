@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -76,15 +77,19 @@ def analyze(
         typer.Argument(
             metavar="RUN|DIRECTORY|FILE",
             help=(
-                "A run of this machine (its id, the beginning of it, or `last`), a journal, a CSV of windows, or with "
-                "--from what another program wrote."
+                "A run of this machine (its id, the beginning of it, or `last`), a journal, a CSV of windows, or what "
+                "another program wrote."
             ),
             autocompletion=completion.runs,
         ),
     ],
     from_: Annotated[
         OutputFormat | None,
-        typer.Option("--from", envvar="CLIFFWATCH_ANALYZE_FROM", help="Program that wrote the file, as it is."),
+        typer.Option(
+            "--from",
+            envvar="CLIFFWATCH_ANALYZE_FROM",
+            help="Program that wrote the file, where its lines do not show it.",
+        ),
     ] = None,
     latency_unit: Annotated[
         LatencyUnit | None,
@@ -110,14 +115,19 @@ def analyze(
 
     A CSV begins with a line that names its columns: elapsed_seconds and any of p50, p90, p95, p99, p999, p9999, mean,
     max and device_write_latency (seconds), queue_depth, write_amplification, operations_per_second. An empty field was
-    not measured. With --from the file is what a load generator printed or logged, or an HdrHistogram log
-    (docs/detection.md lists what is read of each). Exit status: 0 for a pass, 1 for any other verdict.
+    not measured. Other files are what a load generator printed or logged, or an HdrHistogram log, recognised by their
+    lines or named with --from (docs/detection.md lists what is read of each). Exit status: 0 for a pass, 1 for any
+    other verdict.
     """
     path = Path(source)
-    if from_ is not None:
-        analysis = _of_output(path, from_, latency_unit, events, mode)
+    format_of_file = from_ or (_recognised(path) if is_file(path) else None)
+    if format_of_file is not None:
+        analysis = _of_output(path, format_of_file, latency_unit, events, mode)
+        if from_ is None:
+            taken = f"It was taken for the output of {format_of_file} (--from says otherwise)."
+            analysis = replace(analysis, read=f"{analysis.read} {taken}")
     elif latency_unit is not None:
-        raise Problem(Code.BAD_REQUEST, "--latency-unit applies to a file that --from names the program of")
+        raise Problem(Code.BAD_REQUEST, "--latency-unit applies to the output of a program; name it with --from")
     elif is_file(path):
         analysis = _of_table(path, events, mode)
     else:
@@ -138,6 +148,14 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     with _opened(path, "the table") as file:
         table = read_table(file, path.name)
     return replace(_judged(table, events, mode), read=f"{_extent(table)}.")
+
+
+def _recognised(path: Path) -> OutputFormat | None:
+    from cliffwatch.labs.outputs.formats import HEAD_CHARACTERS, HEAD_LINES, recognised
+
+    with _opened(path, "the table", errors="replace") as file:
+        head = [line.rstrip("\n")[:HEAD_CHARACTERS] for line in islice(file, HEAD_LINES)]
+    return recognised(head, path.name)
 
 
 def _of_output(

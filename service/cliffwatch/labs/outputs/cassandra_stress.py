@@ -5,7 +5,7 @@ interval. Times have one decimal, and rates none.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,6 +41,11 @@ class _Interval:
     partitions: float
     errors: float
     latencies: dict[str, float]
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(_HEAD.match(line) for line in head)
 
 
 def read(lines: Iterable[str]) -> Reading:

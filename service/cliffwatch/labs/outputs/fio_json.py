@@ -5,7 +5,7 @@ window has only a mean. While a job hangs, fio writes no object: the window then
 I/O shows the hang.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +25,11 @@ from cliffwatch.labs.outputs.rows import (
 
 _DIRECTIONS = ("write", "read", "trim", "sync")
 _Sums = dict[str, tuple[int, float]]
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any('"fio version"' in line for line in head)
 
 
 def read(lines: Iterable[str]) -> Reading:

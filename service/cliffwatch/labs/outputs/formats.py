@@ -1,10 +1,10 @@
 """The formats that `cliffwatch analyze --from` reads, and the table of windows that each becomes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.finding import Role, Series
-from cliffwatch.analysis.table import Row, Table, series_of_column, table_of
+from cliffwatch.analysis.table import TIME_COLUMN, Row, Table, series_of_column, table_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.outputs import (
     cassandra_stress,
@@ -43,6 +43,24 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.GO_YCSB: go_ycsb.read,
     OutputFormat.CASSANDRA_STRESS: cassandra_stress.read,
 }
+#: Predicates on the first lines of a file. A log of fio is not known by its lines: those of latencies and of bandwidth
+#: look alike.
+_RECOGNISERS: Mapping[OutputFormat, Callable[[Sequence[str]], bool]] = {
+    OutputFormat.PGBENCH: pgbench.recognises,
+    OutputFormat.SYSBENCH: sysbench.recognises,
+    OutputFormat.FIO_JSON: fio_json.recognises,
+    OutputFormat.PRODUCER_PERF: producer_perf.recognises,
+    OutputFormat.OMB: omb.recognises,
+    OutputFormat.HLOG: hlog.recognises,
+    OutputFormat.K6: k6.recognises,
+    OutputFormat.VEGETA: vegeta.recognises,
+    OutputFormat.YCSB: ycsb.recognises,
+    OutputFormat.GO_YCSB: go_ycsb.recognises,
+    OutputFormat.CASSANDRA_STRESS: cassandra_stress.recognises,
+    OutputFormat.PROMETHEUS: prometheus.recognises,
+}
+#: Lines of a file that are looked at to recognise it, and characters of each.
+HEAD_LINES, HEAD_CHARACTERS = 400, 4000
 #: How to get the lines that each format needs, for error messages.
 _REMEDIES = {
     OutputFormat.PGBENCH: "`pgbench -P 1` writes progress lines to standard error, `--log` a line for each transaction",
@@ -70,6 +88,18 @@ class Output:
     table: Table
     operations: int | None
     remark: str
+
+
+def recognised(head: Sequence[str], name: str) -> OutputFormat | None:
+    """Format of the file `name` by its first lines; None where they are of no known one, or of a CSV of windows. Raises
+    Problem(bad_request) where they are of several."""
+    if TIME_COLUMN in next((line for line in head if line.strip()), ""):
+        return None
+    found = [format_ for format_, recognises in _RECOGNISERS.items() if recognises(head)]
+    if len(found) > 1:
+        fault = FieldFault(name, f"has lines of {' and '.join(found)}; say which it is with --from")
+        raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [fault])
+    return found[0] if found else None
 
 
 def read_output(lines: Iterable[str], name: str, format_: OutputFormat, unit: LatencyUnit | None = None) -> Output:

@@ -53,6 +53,11 @@ class _Batch:
         return sum(count for name, count in self.counts.items() if name != _ALL and name.endswith(_FAILED) is failed)
 
 
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(_BEGINNING.match(line) or line.rstrip() == _HEAD for line in head)
+
+
 def read(lines: Iterable[str]) -> Reading:
     """Read go-ycsb's output. Raises BadLineError for a line that cannot be read, and where the total differs."""
     batches: list[_Batch] = []

@@ -4,7 +4,7 @@ Lines are `Tag=NAME,start,length,longest,HISTFAAA…`. A log does not state the 
 milliseconds by HdrHistogram's own convention, so its ratio to the histogram's longest latency shows the unit.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -23,6 +23,8 @@ _SAID, _REFUSED = 0.02, 0.1
 _ROUNDING = 0.0011
 #: A median below this makes an inferred unit doubtful: no disk and no network answers within it.
 _DOUBTFUL_SECONDS = 10e-6
+#: Beginning of a log, and of the payload of each of its lines.
+_TITLE, _PAYLOAD = "#[Histogram log format version", ",HISTFAAA"
 _ASK = "say what its latencies are in: `--latency-unit ns`, `us`, `ms` or `s`"
 
 
@@ -64,6 +66,11 @@ class _Longest:
     def remark(self) -> str:
         """Sentence on the line where the two differ most; empty where they agree."""
         return self._worst[1]
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(line.startswith(_TITLE) or _PAYLOAD in line for line in head)
 
 
 def read(lines: Iterable[str], unit_seconds: float | None) -> Reading:

@@ -8,7 +8,7 @@ goes on, so that a target that hangs until the end of the file is a stall.
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -22,6 +22,8 @@ _DURATIONS = ("http_req_duration", "grpc_req_duration")
 _COUNTED = ("http_reqs", "iterations", "dropped_iterations")
 _USED = {*_DURATIONS, *_COUNTED, "http_req_failed", "checks", "iteration_duration", "vus"}
 _HEAD = "metric_name,timestamp,metric_value"
+#: Beginning of a line of JSON, whose keys come in the order of the release.
+_LINE = re.compile(r'\{"(?:type":"(?:Metric|Point)"|metric":"[^"]+","type":"Point")')
 _SERIES = "`k6 run --out json=FILE` writes a line for each value"
 #: Line of the end-of-test summary.
 _TOTAL = re.compile(rf"\s*(?P<metric>{'|'.join(_COUNTED)})\.*: +(?P<count>\d{{1,15}}) ")
@@ -98,6 +100,11 @@ class _Points:
             self._failed.append((request.line, request.at))
         else:
             self.requests.add(request.line, request.at, request.value / 1000)
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(line.startswith(_HEAD) or _LINE.match(line) for line in head)
 
 
 def read(lines: Iterable[str]) -> Reading:

@@ -5,7 +5,7 @@ Latencies are in milliseconds. Upstream writes no sample times; it takes a sampl
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cliffwatch.analysis.table import ERRORS_COLUMN, LARGEST
@@ -26,6 +26,11 @@ _COLUMNS = {
     "Avg": "mean",
     "Max": "max",
 }
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any('"publishRate"' in line for line in head)
 
 
 def read(lines: Iterable[str]) -> Reading:

@@ -52,6 +52,11 @@ _SKIPPED_FIELD, _FAILED_FIELD = 10, 13
 _REGULAR = 0.9
 
 
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(pattern.match(line) for line in head for pattern in (_PROGRESS, _TRANSACTION, _SUMS))
+
+
 def read(lines: Iterable[str]) -> Reading:
     """Read pgbench's output. Raises BadLineError for a line that begins like the format but cannot be read."""
     said: list[Progress] = []

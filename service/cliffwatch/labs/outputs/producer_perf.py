@@ -7,7 +7,7 @@ until a record is acknowledged, so its next interval is longer. Exceptions betwe
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -50,6 +50,11 @@ class _Interval:
         if self.rate > 0:
             return self.records / self.rate
         return max(self.longest, self.records / _RATE_LEAST) if self.records else 0.0
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(_LINE.search(line) for line in head)
 
 
 def read(lines: Iterable[str]) -> Reading:

@@ -26,6 +26,8 @@ _UNITS = {
     "nanoseconds": 1e-9,
     "ns": 1e-9,
 }
+#: Beginning of an answer; one with many series begins likewise.
+_ANSWER = re.compile(r'\s*\{\s*"status"\s*:\s*"success"[^\[]*"resultType"\s*:')
 _WORDS = re.compile(r"[_:.]+")
 _MEANS, _RATES = {"mean", "avg", "average"}, {"rate", "ops", "iops", "qps", "rps", "tps"}
 _FAILED, _SKIPPED = {"errors", "error", "failed", "failures"}, {"dropped", "skipped"}
@@ -47,6 +49,11 @@ class _Series:
     is_counter: bool
     labels: Mapping[str, str]
     values: Mapping[float, float]
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return _ANSWER.match("\n".join(head)) is not None
 
 
 def read(lines: Iterable[str], unit_seconds: float | None) -> Reading:

@@ -1,7 +1,7 @@
 """Read sysbench: lines of `--report-interval`, for databases, fileio, cpu and other tests (release 1.0 and later)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN
 from cliffwatch.labs.outputs.rows import (
@@ -27,6 +27,11 @@ _BLOCK = re.compile(rf"Block size (?P<size>{NUMBER})(?P<unit>[KMG]?i?B)")
 _UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 #: The default of `--file-block-size`.
 _BLOCK_BYTES = 16384.0
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(_LINE.match(line) for line in head)
 
 
 def read(lines: Iterable[str]) -> Reading:

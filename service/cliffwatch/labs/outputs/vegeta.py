@@ -5,7 +5,8 @@ own report.
 """
 
 import csv
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -17,6 +18,8 @@ from cliffwatch.labs.outputs.rows import BadLineError, Reading, require_total
 
 #: Part of every gob stream of results: the name of a field.
 _BINARY = "BytesOut"
+#: Beginning of a line of JSON, and of CSV: start in nanoseconds since the epoch, status, latency, bytes out and in.
+_RESULT = re.compile(r'\{"attack":.*"latency":|\d{18,19},\d{1,3},\d{1,18},\d{1,18},\d{1,18},')
 _REPORTED = "Requests      [total,"
 _SERIES = "`vegeta encode --to json results.bin` writes a line for each request"
 _SUCCESS = range(200, 400)
@@ -41,6 +44,11 @@ class _Attack:
     last: int
     count: int = 0
     firsts: int = 0
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(_RESULT.match(line) for line in head) or _BINARY in "".join(head[:1])
 
 
 def read(lines: Iterable[str]) -> Reading:

@@ -6,7 +6,7 @@ end are on standard output.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -61,6 +61,11 @@ class _Status:
     def failed(self) -> int:
         """Number of operations that failed."""
         return sum(count for name, count in self.counts.items() if _is_failure(name))
+
+
+def recognises(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of this format."""
+    return any(_BEGINNING.match(line) or _MEAN.match(line) for line in head)
 
 
 def read(lines: Iterable[str]) -> Reading:

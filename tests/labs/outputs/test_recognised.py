@@ -1,0 +1,89 @@
+"""Files that are recognised by their lines, without --from."""
+
+from pathlib import Path
+
+import pytest
+from tests.labs.outputs.printed import FILES, HELD, SLOWEST, STALLED, hlog, text_of
+from typer.testing import CliRunner, Result
+
+from cliffwatch.base.errors import Problem
+from cliffwatch.cli.main import app
+from cliffwatch.labs.outputs.formats import recognised
+from cliffwatch.labs.outputs.names import OutputFormat
+
+RECORDED = {
+    **STALLED,
+    **{name: format_ for name, (format_, *_) in (SLOWEST | HELD).items()},
+    "pgbench-both-progress.txt": OutputFormat.PGBENCH,
+    "prometheus-quantile.json": OutputFormat.PROMETHEUS,
+    "prometheus-summary.json": OutputFormat.PROMETHEUS,
+}
+LINES = {
+    "1700000000 10 20000 41000000 1000 9000": OutputFormat.PGBENCH,
+    "[READ], 1000, 6117.721951219512": OutputFormat.YCSB,
+    "total ops , adj row/s,    op/s,    pk/s,   row/s,    mean,  time": OutputFormat.CASSANDRA_STRESS,
+    '{"type":"Point","data":{"time":"2017-05-09T14:34:45Z","value":5,"tags":null},"metric":"vus"}': OutputFormat.K6,
+    "\x7f\x03\x01\x01\x06Result\x01Seq\x08BytesOut": OutputFormat.VEGETA,
+    '{\n "status": "success",\n "data": {\n "resultType": "vector"': OutputFormat.PROMETHEUS,
+    "\n".join(hlog([5_000_000], 1e6)): OutputFormat.HLOG,
+}
+
+
+def analyzed(path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["analyze", str(path), *arguments])
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recording_is_of_its_own_format_alone(name: str) -> None:
+    # Those of latencies and of bandwidth look alike.
+    expected = None if RECORDED[name] is OutputFormat.FIO_LOG else RECORDED[name]
+    assert recognised(text_of(name)[:400], name) is expected
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_lines_of_other_forms_are_recognised(text: str) -> None:
+    assert recognised(text.split("\n"), "a") is LINES[text]
+
+
+def test_the_verdict_is_that_with_the_name_of_the_program() -> None:
+    with_name, without = (analyzed(FILES / "k6.csv.gz", *arguments) for arguments in (["--from", "k6"], []))
+    assert without.exit_code == with_name.exit_code == 1
+    assert without.stdout == with_name.stdout
+    assert "It was taken for the output of k6 (--from says otherwise)." in without.stderr
+    assert "taken for the output" not in with_name.stderr
+
+
+def test_a_unit_is_taken_for_a_recognised_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.hlog"
+    path.write_text("\n".join(hlog([5_000_000] * 30, 1.0)), encoding="utf-8")
+    problem = analyzed(path).exception
+    assert isinstance(problem, Problem)
+    assert "does not show the unit of its latencies" in problem.faults[0].message
+    assert analyzed(path, "--latency-unit", "ns").stdout.startswith("verdict: pass")
+
+
+def test_a_table_stays_a_table_whatever_else_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "soak.csv"
+    rows = [f"{10 * number},{0.005 + number % 3 / 1e4},progress: 5.0 s" for number in range(60)]
+    path.write_text("\n".join(["elapsed_seconds,p99,note", *rows]), encoding="utf-8")
+    assert recognised(path.read_text(encoding="utf-8").split("\n"), "soak.csv") is None
+    lines = ["elapsed_seconds;p99", "progress: 5.0 s, 100.0 tps, lat 2.000 ms stddev 1.000"]
+    assert recognised(lines, "soak.csv") is None
+
+
+@pytest.mark.parametrize("text", ["hello", "", "5, 1000, 1, 4096", "a,b,c\n1,2,3", '{"a": 1}'])
+def test_other_files_are_refused_as_tables(tmp_path: Path, text: str) -> None:
+    assert recognised(text.split("\n"), "a") is None
+    path = tmp_path / "a"
+    path.write_text(text, encoding="utf-8")
+    result = analyzed(path)
+    assert isinstance(result.exception, Problem)
+    assert result.exception.faults[0].field == "a line 1"
+
+
+def test_lines_of_two_formats_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join([*text_of("ycsb.txt"), *text_of("sysbench.txt")]), encoding="utf-8")
+    problem = analyzed(path).exception
+    assert isinstance(problem, Problem)
+    assert problem.faults[0].message == "has lines of sysbench and ycsb; say which it is with --from"
