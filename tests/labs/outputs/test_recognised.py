@@ -15,6 +15,9 @@ RECORDED = {
     **STALLED,
     **{name: format_ for name, (format_, *_) in (SLOWEST | HELD).items()},
     "pgbench-both-progress.txt": OutputFormat.PGBENCH,
+    "db_bench.txt": OutputFormat.DB_BENCH,
+    "iostat.txt.gz": OutputFormat.IOSTAT,
+    "iostat.json.gz": OutputFormat.IOSTAT,
     "prometheus-quantile.json": OutputFormat.PROMETHEUS,
     "prometheus-summary.json": OutputFormat.PROMETHEUS,
 }

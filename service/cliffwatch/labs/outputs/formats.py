@@ -8,10 +8,12 @@ from cliffwatch.analysis.table import TIME_COLUMN, Row, Table, series_of_column,
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.outputs import (
     cassandra_stress,
+    db_bench,
     fio_json,
     fio_log,
     go_ycsb,
     hlog,
+    iostat,
     k6,
     omb,
     pgbench,
@@ -42,6 +44,8 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.YCSB: ycsb.read,
     OutputFormat.GO_YCSB: go_ycsb.read,
     OutputFormat.CASSANDRA_STRESS: cassandra_stress.read,
+    OutputFormat.DB_BENCH: db_bench.read,
+    OutputFormat.IOSTAT: iostat.read,
 }
 #: Predicates on the first lines of a file. A log of fio is not known by its lines: those of latencies and of bandwidth
 #: look alike.
@@ -57,6 +61,8 @@ _RECOGNISERS: Mapping[OutputFormat, Callable[[Sequence[str]], bool]] = {
     OutputFormat.YCSB: ycsb.recognises,
     OutputFormat.GO_YCSB: go_ycsb.recognises,
     OutputFormat.CASSANDRA_STRESS: cassandra_stress.recognises,
+    OutputFormat.DB_BENCH: db_bench.recognises,
+    OutputFormat.IOSTAT: iostat.recognises,
     OutputFormat.PROMETHEUS: prometheus.recognises,
 }
 #: Lines of a file that are looked at to recognise it, and characters of each.
@@ -75,6 +81,8 @@ _REMEDIES = {
     OutputFormat.YCSB: "`ycsb run … -s -p status.interval=1` prints status lines to standard error",
     OutputFormat.GO_YCSB: "`go-ycsb run … -p measurement.interval=1` prints lines, `-p measurementtype=csv` operations",
     OutputFormat.CASSANDRA_STRESS: "`cassandra-stress … -log interval=1` prints a line for each second",
+    OutputFormat.DB_BENCH: "`db_bench --stats_interval_seconds=1` prints lines of each thread to standard error",
+    OutputFormat.IOSTAT: "`S_TIME_FORMAT=ISO iostat -x -t 1` prints a report for each second",
     OutputFormat.PROMETHEUS: "`/api/v1/query_range?query=…&start=…&end=…&step=10` has a value for each step",
 }
 _WITHOUT_UNIT = (OutputFormat.FIO_LOG, OutputFormat.HLOG, OutputFormat.PROMETHEUS)

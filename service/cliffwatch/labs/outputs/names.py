@@ -18,6 +18,8 @@ class OutputFormat(StrEnum):
     YCSB = "ycsb"
     GO_YCSB = "go-ycsb"
     CASSANDRA_STRESS = "cassandra-stress"
+    DB_BENCH = "db_bench"
+    IOSTAT = "iostat"
     PROMETHEUS = "prometheus"
 
 
