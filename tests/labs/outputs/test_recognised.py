@@ -18,6 +18,7 @@ RECORDED = {
     "db_bench.txt": OutputFormat.DB_BENCH,
     "iostat.txt.gz": OutputFormat.IOSTAT,
     "iostat.json.gz": OutputFormat.IOSTAT,
+    "sar.csv.gz": OutputFormat.SAR,
     "prometheus-quantile.json": OutputFormat.PROMETHEUS,
     "prometheus-summary.json": OutputFormat.PROMETHEUS,
 }
@@ -28,6 +29,7 @@ LINES = {
     '{"type":"Point","data":{"time":"2017-05-09T14:34:45Z","value":5,"tags":null},"metric":"vus"}': OutputFormat.K6,
     "\x7f\x03\x01\x01\x06Result\x01Seq\x08BytesOut": OutputFormat.VEGETA,
     '{\n "status": "success",\n "data": {\n "resultType": "vector"': OutputFormat.PROMETHEUS,
+    "  sec Cur ops   started  finished  avg MB/s  cur MB/s last lat(s)  avg lat(s)": OutputFormat.RADOS_BENCH,
     "\n".join(hlog([5_000_000], 1e6)): OutputFormat.HLOG,
 }
 

@@ -19,6 +19,8 @@ from cliffwatch.labs.outputs import (
     pgbench,
     producer_perf,
     prometheus,
+    rados_bench,
+    sar,
     sysbench,
     vegeta,
     ycsb,
@@ -46,6 +48,8 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.CASSANDRA_STRESS: cassandra_stress.read,
     OutputFormat.DB_BENCH: db_bench.read,
     OutputFormat.IOSTAT: iostat.read,
+    OutputFormat.SAR: sar.read,
+    OutputFormat.RADOS_BENCH: rados_bench.read,
 }
 #: Predicates on the first lines of a file. A log of fio is not known by its lines: those of latencies and of bandwidth
 #: look alike.
@@ -63,6 +67,8 @@ _RECOGNISERS: Mapping[OutputFormat, Callable[[Sequence[str]], bool]] = {
     OutputFormat.CASSANDRA_STRESS: cassandra_stress.recognises,
     OutputFormat.DB_BENCH: db_bench.recognises,
     OutputFormat.IOSTAT: iostat.recognises,
+    OutputFormat.SAR: sar.recognises,
+    OutputFormat.RADOS_BENCH: rados_bench.recognises,
     OutputFormat.PROMETHEUS: prometheus.recognises,
 }
 #: Lines of a file that are looked at to recognise it, and characters of each.
@@ -83,6 +89,8 @@ _REMEDIES = {
     OutputFormat.CASSANDRA_STRESS: "`cassandra-stress … -log interval=1` prints a line for each second",
     OutputFormat.DB_BENCH: "`db_bench --stats_interval_seconds=1` prints lines of each thread to standard error",
     OutputFormat.IOSTAT: "`S_TIME_FORMAT=ISO iostat -x -t 1` prints a report for each second",
+    OutputFormat.SAR: "`sar -d -o FILE 1` records them, and `sadf -d FILE -- -d` prints them",
+    OutputFormat.RADOS_BENCH: "`rados bench` prints a line for each second",
     OutputFormat.PROMETHEUS: "`/api/v1/query_range?query=…&start=…&end=…&step=10` has a value for each step",
 }
 _WITHOUT_UNIT = (OutputFormat.FIO_LOG, OutputFormat.HLOG, OutputFormat.PROMETHEUS)

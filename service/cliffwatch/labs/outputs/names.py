@@ -20,6 +20,8 @@ class OutputFormat(StrEnum):
     CASSANDRA_STRESS = "cassandra-stress"
     DB_BENCH = "db_bench"
     IOSTAT = "iostat"
+    SAR = "sar"
+    RADOS_BENCH = "rados-bench"
     PROMETHEUS = "prometheus"
 
 
