@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fuzz.damage import spoiled
 from tests.fuzz.explore import bounded, explore, holds
 from tests.fuzz.tables import require_sound
-from tests.labs.outputs.printed import FILES, HELD, SLOWEST, STALLED, hlog
+from tests.labs.outputs.printed import FILES, HELD, OTHERS, SLOWEST, STALLED, hlog
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.labs.outputs.formats import read_output
@@ -28,6 +28,7 @@ CONTENTS = {
     **{name: (format_, _beginning(name)) for name, format_ in STALLED.items()},
     **{name: (format_, _beginning(name)) for name, (format_, _, _) in SLOWEST.items()},
     **{name: (format_, _beginning(name)) for name, (format_, _) in HELD.items()},
+    **{name: (format_, _beginning(name)) for name, format_ in OTHERS.items()},
     "hlog": (OutputFormat.HLOG, "\n".join(hlog([5_000_000, 4_000_000, 3_000_000], 1e6, "Tag=a,")).encode()),
     "omb": (
         OutputFormat.OMB,

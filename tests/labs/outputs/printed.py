@@ -34,6 +34,16 @@ HELD = {
     "go-ycsb.csv.gz": (OutputFormat.GO_YCSB, 690),
     "ycsb-timeseries.txt": (OutputFormat.YCSB, 22_799),
 }
+#: Other recordings: one whose threads stood still, a target that held every request, idle devices.
+OTHERS = {
+    "db_bench.txt": OutputFormat.DB_BENCH,
+    "iostat.txt.gz": OutputFormat.IOSTAT,
+    "iostat.json.gz": OutputFormat.IOSTAT,
+    "sar.csv.gz": OutputFormat.SAR,
+    "prometheus-quantile.json": OutputFormat.PROMETHEUS,
+    "prometheus-summary.json": OutputFormat.PROMETHEUS,
+    "prometheus-sums.json": OutputFormat.PROMETHEUS,
+}
 
 
 def text_of(name: str) -> list[str]:

@@ -79,6 +79,18 @@ def test_a_rate_of_zero_is_a_stall_whatever_its_latencies(tmp_path: Path, scale:
     assert "Nothing was completed for 12 s" in words
 
 
+def test_lines_that_are_absent_while_nothing_was_completed_are_a_gap(tmp_path: Path) -> None:
+    after = [line(at, total=30_000 + 1000 * (at - 42)) for at in range(43, 73)]
+    assert verdict(tmp_path / "c.txt", STRESS, [*steady(30), *after])[0] == "invalid"
+
+
+def test_latencies_of_a_kind_are_those_of_its_own_line() -> None:
+    lines = [HEAD, line(1, 400, "READ", scale=2), *(line(at) for at in range(1, 31))]
+    samples = read(STRESS, *lines).table.samples
+    assert "read.p99" in samples[0].values
+    assert "read.p99" not in samples[1].values
+
+
 def test_errors_are_those_of_the_interval(tmp_path: Path) -> None:
     lines = [*steady(59), line(60, errors=3), "", "Results:", "Total errors              :          3 [WRITE: 3]"]
     assert read(STRESS, *lines).table.errors == 3

@@ -88,6 +88,11 @@ def test_figures_before_the_first_line_of_a_part_are_of_no_interval() -> None:
     assert samples[0].values["read.mean"] == pytest.approx(0.005, rel=0.02)
 
 
+def test_an_interval_that_is_printed_twice_at_the_end_is_read_once() -> None:
+    lines = printed(steady())
+    assert len(read(GO_YCSB, *lines, *lines[-2:]).table.samples) == 60
+
+
 def test_errors_are_failed_operations(tmp_path: Path) -> None:
     failed = [line("READ_ERROR", 10 * number, number // 30, 50) for number in range(1, 61)]
     lines = [each for number in range(60) for each in (*printed(steady())[2 * number : 2 * number + 2], failed[number])]

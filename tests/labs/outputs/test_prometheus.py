@@ -102,6 +102,16 @@ def test_a_counter_that_was_reset_has_no_increase() -> None:
     assert rates == [None, *[100.0] * 59, None, *[100.0] * 59]
 
 
+def test_a_rate_of_several_counters_is_not_known_where_one_was_reset() -> None:
+    reset = counter(1000) | {step: 1000 * (step - 60) + 58_500 for step in range(60, STEPS)}
+    series = [
+        ({"__name__": "operations_total", "node": node}, each) for node, each in (("x", reset), ("y", counter(1000)))
+    ]
+    table = read(PROMETHEUS, answer((P99, steady()), *series)).table
+    rates = [sample.values.get("operations_per_second") for sample in table.samples]
+    assert rates[59:62] == [200, None, 200]
+
+
 @pytest.mark.parametrize("value", [None, "NaN", "+Inf", "-1"])
 def test_steps_without_a_value_are_gaps(tmp_path: Path, value: str | None) -> None:
     values = steady() | dict.fromkeys(range(50, 60), value)

@@ -48,6 +48,11 @@ def test_a_steady_target_passes_and_a_slower_one_does_not(tmp_path: Path) -> Non
     assert verdict(tmp_path / "r.txt", RADOS, printed(slower))[0] == "degraded"
 
 
+def test_means_that_six_digits_do_not_show_are_not_measured() -> None:
+    samples = read(RADOS, *printed([0.1] * 40, [2_000_000] + [1] * 39)).table.samples
+    assert all("mean" not in sample.values for sample in samples[1:])
+
+
 @pytest.mark.parametrize(("flown", "name"), [(4, "degraded"), (0, "invalid")])
 def test_seconds_without_an_end_are_a_stall_while_operations_are_in_flight(
     tmp_path: Path, flown: int, name: str

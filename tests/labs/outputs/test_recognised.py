@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.labs.outputs.printed import FILES, HELD, SLOWEST, STALLED, hlog, text_of
+from tests.labs.outputs.printed import FILES, HELD, OTHERS, SLOWEST, STALLED, hlog, text_of
 from typer.testing import CliRunner, Result
 
 from cliffwatch.base.errors import Problem
@@ -14,13 +14,8 @@ from cliffwatch.labs.outputs.names import OutputFormat
 RECORDED = {
     **STALLED,
     **{name: format_ for name, (format_, *_) in (SLOWEST | HELD).items()},
+    **OTHERS,
     "pgbench-both-progress.txt": OutputFormat.PGBENCH,
-    "db_bench.txt": OutputFormat.DB_BENCH,
-    "iostat.txt.gz": OutputFormat.IOSTAT,
-    "iostat.json.gz": OutputFormat.IOSTAT,
-    "sar.csv.gz": OutputFormat.SAR,
-    "prometheus-quantile.json": OutputFormat.PROMETHEUS,
-    "prometheus-summary.json": OutputFormat.PROMETHEUS,
 }
 LINES = {
     "1700000000 10 20000 41000000 1000 9000": OutputFormat.PGBENCH,

@@ -47,6 +47,11 @@ def test_records_that_are_absent_are_a_gap(tmp_path: Path) -> None:
     assert verdict(tmp_path / "s.csv", SAR, lines)[0] == "invalid"
 
 
+def test_lengths_that_were_rounded_up_do_not_overlap() -> None:
+    samples = read(SAR, HEAD, *(each.replace("host;10;", "host;11;") for each in steady())).table.samples
+    assert [(each.start, each.end) for each in samples[:3]] == [(0, 11), (11, 21), (21, 31)]
+
+
 @pytest.mark.parametrize(("queue", "name"), [(0.0, "invalid"), (8.0, "degraded")])
 def test_a_device_without_requests_was_asked_for_none_or_is_held(tmp_path: Path, queue: float, name: str) -> None:
     none = [line(at, 0.0, 0.0, queue) for at in range(61, 75)]

@@ -54,6 +54,21 @@ def test_an_operation_of_two_steps_is_no_failure() -> None:
     assert table.samples[0].values["intended-read.mean"] == pytest.approx(900.5e-6)
 
 
+def test_an_operation_that_a_line_has_none_of_has_no_latency() -> None:
+    rest = "[READ: Count=0, Max=0, Min=9223372036854775807, Avg=NaN, 99=0] [UPDATE: Count=1000, Max=9, Avg=5.5, 99=8]"
+    table = read(YCSB, *steady(29), status(30, rest=rest)).table
+    assert {name for name in table.samples[-1].values if "." in name} == {"update.max", "update.mean", "update.p99"}
+
+
+@pytest.mark.parametrize(("failed", "windows", "errors"), [(0, 60, 0), (1, 61, 1)])
+def test_a_last_line_of_a_short_time_is_left_out_unless_operations_failed(
+    failed: int, windows: int, errors: int
+) -> None:
+    last = status(60, rest=f"[READ-FAILED: Count={failed}, Avg=9.0]").replace("0:500 ", "0:600 ")
+    table = read(YCSB, *steady(), last).table
+    assert (len(table.samples), table.errors) == (windows, errors)
+
+
 def test_lines_that_are_absent_are_a_gap(tmp_path: Path) -> None:
     lines = [*steady()[:20], *steady()[23:]]
     samples = read(YCSB, *lines).table.samples

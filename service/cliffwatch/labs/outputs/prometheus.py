@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, nan
 from statistics import median
 from typing import Any
 
@@ -146,8 +146,7 @@ def _series(found: dict[str, Any], unit_seconds: float | None) -> _Series:
         raise BadLineError(0, f'has values of {shown} that are not `[time, "number"]` ({error!r})') from error
     if not all(isfinite(at) for at, _ in pairs):
         raise BadLineError(0, f"has a time of {shown} that is not finite")
-    # NaN is a quantile of nothing.
-    return _Series(column, is_counter, labels, {at: value for at, value in pairs if isfinite(value)})
+    return _Series(column, is_counter, labels, dict(pairs))
 
 
 def _meaning(name: str, quantile: str | None, shown: str) -> tuple[str, bool, bool]:
@@ -181,10 +180,10 @@ def _unit(name: str, unit_seconds: float | None, shown: str) -> float:
 
 
 def _increases(series: _Series, step: float) -> Iterable[tuple[float, float]]:
-    """Increase of a counter in each step; none where a step lacks its first or last value, or the counter was reset."""
+    """Increase of a counter in each step whose first and last values are known; NaN where the counter was reset."""
     for (before, low), (at, high) in pairwise(series.values.items()):
-        if abs(at - before - step) <= _SLACK * step and high >= low:
-            yield at, high - low
+        if abs(at - before - step) <= _SLACK * step:
+            yield at, high - low if high >= low else nan
 
 
 def _differing(labels: Sequence[Mapping[str, str]]) -> list[str]:
