@@ -132,7 +132,7 @@ DAMAGED: dict[str, tuple[list[Any], str]] = {
     "no number": ([HEAD, "http_req_duration,1790000000,NaN,,,,"], "out.txt line 2: 'http_req_duration,1790000000,NaN"),
     "below zero": ([point("http_req_duration", 1.0, -5.0)], "out.txt line 1: is no point of k6 (ValueError('-5.0 was"),
     "nothing of it": (["hello"], "out.txt: has no window of k6; `k6 run --out json=FILE` writes"),
-    "a summary alone": (SUMMARY, "out.txt line"),
+    "a summary alone": (SUMMARY, "out.txt: has no window of k6; `k6 run --out json=FILE` writes"),
 }
 
 

@@ -113,6 +113,8 @@ def read(lines: Iterable[str]) -> Reading:
     points = _Points()
     for point in _points(_without_summary(lines, totals), totals):
         points.add(point)
+    if not points.line:
+        return Reading([])
     for metric, (line, total) in totals.items():
         require_total(line, metric, points.counts[metric], total)
     return points.reading()
