@@ -210,7 +210,9 @@ def test_windows_without_a_count_of_operations_are_judged_by_what_is_known_of_th
     )
     noted = replace(table, left_out="Values below zero count as not measured: 3 of p99.")
     assert judge(noted).name is VerdictName.PASS
-    assert judge(noted).reasons == ("No degradation was found.", noted.left_out)
+    seen = "No degradation was found in what was seen; how much work was due is unknown."
+    assert judge(noted).reasons == (seen, noted.left_out)
+    assert judge(replace(noted, due=5_000)).reasons == ("No degradation was found.", noted.left_out)
     assert judge(replace(table, errors=7)).reasons == ("7 operations failed.",)
     short = judge(replace(noted, coverage=covered(9000.0), unmeasured="Only 3 rows hold a latency.", errors=7))
     assert short.name is VerdictName.INVALID

@@ -220,6 +220,14 @@ def test_quantiles_that_freeze_beside_a_rate_of_0_are_a_stall(mode: str) -> None
     assert verdict.name is VerdictName.DEGRADED
 
 
+@pytest.mark.parametrize(("columns", "words"), [("p50", " in what was seen; "), ("p50,operations_per_second", ".")])
+def test_a_pass_of_a_table_without_a_rate_is_of_what_was_seen(columns: str, words: str) -> None:
+    rows = [healthy(index).rsplit(",", 1)[0] if columns == "p50" else healthy(index) for index in range(480)]
+    _, verdict = found_in(table_of(rows, window=30.0, columns=columns), "offline")
+    assert verdict.name is VerdictName.PASS
+    assert verdict.reasons[0].removeprefix("No degradation was found").startswith(words)
+
+
 @pytest.mark.parametrize("mode", ["offline", "online"])
 def test_one_long_window_with_a_rate_of_0_beside_a_latency_is_of_a_counter_that_was_reset(mode: str) -> None:
     rows = [healthy(index, rate=0.0 if index in (4, 100, 250) else 2900.0) for index in range(480)]

@@ -312,7 +312,10 @@ def _left_out(evidence: RunEvidence) -> str | None:
 
 def _accomplished(evidence: RunEvidence) -> str:
     if evidence.operations is None:
-        return "No lasting or recurring degradation was found." if evidence.isolated else "No degradation was found."
+        found = f"No {'lasting or recurring ' if evidence.isolated else ''}degradation was found"
+        return (
+            f"{found}." if evidence.due is not None else f"{found} in what was seen; how much work was due is unknown."
+        )
     assert evidence.coverage is not None, "a run without load does not pass"
     proof = ""
     if not _has_no_drive_of_its_own(evidence) and evidence.written_bytes and evidence.device_written_bytes is not None:
