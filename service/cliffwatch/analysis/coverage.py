@@ -86,6 +86,5 @@ def measure_coverage(
 
 
 def _reason(start: float, end: float, explanations: Sequence[Gap]) -> str:
-    # A load that failed is recorded at its end, up to which the gap lasts.
-    reasons = {gap.reason: None for gap in explanations if gap.start <= end and gap.end > start}
+    reasons = {gap.reason: None for gap in explanations if gap.start < end and gap.end > start}
     return ", ".join(reasons) or UNEXPLAINED

@@ -1,5 +1,6 @@
 """Gaps in a run's measurement that its events record."""
 
+import math
 from collections.abc import Sequence
 
 from cliffwatch.analysis.coverage import Gap
@@ -19,5 +20,6 @@ def recorded_gaps(events: Sequence[Event]) -> list[Gap]:
             if start is not None and end is not None:
                 gaps.append(Gap(start, end, event.name))
         elif ends_load(event) and event.detail.get("how") == LoadEnd.FAILED:
-            gaps.append(Gap(event.at, float("inf"), LOAD_FAILED))
+            # The time before it, up to which the load is judged, was lost by the same failure.
+            gaps.append(Gap(math.nextafter(event.at, 0.0), math.inf, LOAD_FAILED))
     return gaps
