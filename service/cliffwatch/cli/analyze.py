@@ -65,11 +65,6 @@ class Analysis:
         }
 
 
-def register(app: typer.Typer) -> None:
-    """Add `analyze` to the root command."""
-    app.command("analyze")(analyze)
-
-
 def analyze(
     context: typer.Context,
     source: Annotated[

@@ -5,16 +5,16 @@ Completion never fails and prints no message: what is unavailable is not offered
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.session import Session
 from cliffwatch.journal import files
-from cliffwatch.labs.aging.lifecycle import aging_drives
-from cliffwatch.model.target import TARGET_FORMS
+
+if TYPE_CHECKING:
+    from cliffwatch.cli.client import ApiClient
 
 _RUNS = 200
 
@@ -51,6 +51,8 @@ def tokens(context: typer.Context, incomplete: str) -> list[str]:
 
 def drives(context: typer.Context, incomplete: str) -> list[str]:
     """Names of this machine's aging drives."""
+    from cliffwatch.labs.aging.lifecycle import aging_drives
+
     session = _session(context)
     attached = _local(lambda: aging_drives(session.settings().state_directory))
     return _fitting([drive.name for drive in attached], incomplete)
@@ -58,6 +60,8 @@ def drives(context: typer.Context, incomplete: str) -> list[str]:
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
     """Kinds of target; after `directory:` the directories, after `device:` the stable identities of the drives."""
+    from cliffwatch.model.target import TARGET_FORMS
+
     kind, separator, rest = incomplete.partition(":")
     if not separator:
         return _fitting([f"{kind}:" for kind in TARGET_FORMS], incomplete)
@@ -80,7 +84,7 @@ def _session(context: typer.Context) -> Session:
     return Session(given.get("url"), given.get("token_file"), given.get("state_directory"), None)
 
 
-def _asked(session: Session, question: Callable[[ApiClient], Any]) -> list[Any] | None:
+def _asked(session: Session, question: "Callable[[ApiClient], Any]") -> list[Any] | None:
     """Result of a request to the service; None when the request fails."""
     try:
         with session.client() as api:

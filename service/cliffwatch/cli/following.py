@@ -21,13 +21,11 @@ from cliffwatch.cli.comparison import (
 from cliffwatch.cli.junit import require_writable, write_junit
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import Output, print_json, put, say, show
-from cliffwatch.cli.progress import display_for, interrupted
 from cliffwatch.cli.run_request import ask_for_confirmation, make_known, print_plan, standing_objections
-from cliffwatch.cli.session import seconds_of
+from cliffwatch.cli.session import EXIT_INTERRUPTED, seconds_of
 from cliffwatch.model.run_state import VerdictName
 
 EXIT_BAD_VERDICT = 1
-EXIT_INTERRUPTED = 130
 
 WatchOption = Annotated[bool, typer.Option("--watch", help="Show progress until the run is over.")]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait without output until the run is over.")]
@@ -98,6 +96,8 @@ def begin(api: ApiClient, order: dict[str, Any], run_id: str | None, ending: End
 def follow(api: ApiClient, run_id: str, ending: Ending) -> None:
     """Follow a run to its end, compare it with earlier runs and write its result as JUnit XML if requested, and exit
     with the status of its verdict and of that comparison."""
+    from cliffwatch.cli.progress import display_for, interrupted
+
     clock = SystemClock()
     patience_seconds = seconds_of("--give-up-after", ending.give_up_after)
     run: dict[str, Any] = {}

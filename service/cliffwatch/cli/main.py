@@ -8,61 +8,56 @@ environment variable: CLIFFWATCH, the command's words and the flag's name, joine
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.version import VERSION
-from cliffwatch.cli import (
-    analyze,
-    carried,
-    drives,
-    index,
-    notifications,
-    omb,
-    runs,
-    schedules,
-    service,
-    tokens,
-    units,
-    workloads,
-)
-from cliffwatch.cli.drill import command
-from cliffwatch.cli.following import EXIT_INTERRUPTED
 from cliffwatch.cli.output import Output, print_json, say
-from cliffwatch.cli.session import OutputOption, Session, session_of
-from cliffwatch.cli.tree import CommandTree
-from cliffwatch.model.target import field_words
-from cliffwatch.part.__main__ import main as run_part
+from cliffwatch.cli.session import EXIT_INTERRUPTED, OutputOption, Session, session_of
+from cliffwatch.cli.tree import CommandTree, Deferred, DeferredGroup
 
 PROGRAM = "cliffwatch"
 EXIT_USAGE = 2
 EXIT_INFRASTRUCTURE = 3
 EXIT_DATABASE_NEWER = 4
 
+COMMANDS = {
+    "serve": Deferred("cliffwatch.cli.service", "serve", "Run the service in the foreground."),
+    "up": Deferred("cliffwatch.cli.service", "up", "Start the service and its watchers in the background."),
+    "down": Deferred("cliffwatch.cli.service", "down", "Stop the service and its watchers; runs go on."),
+    "status": Deferred("cliffwatch.cli.service", "status", "Show whether the service is up."),
+    "install-units": Deferred("cliffwatch.cli.units", "install_units", "Write the systemd unit of the service."),
+    "analyze": Deferred("cliffwatch.cli.analyze", "analyze", "Find cliffs, stalls and drift in a run or a file."),
+    "drill": Deferred("cliffwatch.cli.drill.command", "drill", "Soak a small emulated drive, to try everything."),
+    "part": Deferred("cliffwatch.cli.main", "part"),
+    "version": Deferred("cliffwatch.cli.main", "version", "Print the version."),
+    "run": Deferred("cliffwatch.cli.runs", "app", "Start, list, watch, stop and report runs."),
+    "workload": Deferred("cliffwatch.cli.workloads", "app", "Validate, save and show workloads."),
+    "schedule": Deferred("cliffwatch.cli.schedules", "app", "Runs that start on a schedule."),
+    "drive": Deferred("cliffwatch.cli.drives", "app", "List drives, and attach emulated drives that age."),
+    "token": Deferred("cliffwatch.cli.tokens", "app", "Manage API tokens."),
+    "notify": Deferred("cliffwatch.cli.notifications", "app", "Notify people of cliffs and of runs that ended."),
+    "index": Deferred("cliffwatch.cli.index", "app"),
+    "rules": Deferred("cliffwatch.cli.carried", "rules", "Alert and recording rules."),
+    "dashboards": Deferred("cliffwatch.cli.carried", "dashboards", "Grafana's dashboards."),
+    "omb": Deferred("cliffwatch.cli.omb", "app", "Files of OpenMessaging Benchmark."),
+}
+
+
+class _Root(DeferredGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.defer(COMMANDS)
+
+
 app = CommandTree(
+    cls=_Root,
     name=PROGRAM,
-    # Plain help: boxes are cut off in narrow terminals and cannot be searched.
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"auto_envvar_prefix": "CLIFFWATCH", "help_option_names": ["--help"]},
     epilog="Every flag is also an environment variable, which its help names. docs/cli.md describes every command.",
 )
-app.add_typer(runs.app, name="run")
-app.add_typer(workloads.app, name="workload")
-app.add_typer(schedules.app, name="schedule")
-app.add_typer(drives.app, name="drive")
-app.add_typer(tokens.app, name="token")
-app.add_typer(notifications.app, name="notify")
-app.add_typer(index.app, name="index")
-app.add_typer(carried.rules, name="rules")
-app.add_typer(carried.dashboards, name="dashboards")
-app.add_typer(omb.app, name="omb")
-service.register(app)
-units.register(app)
-analyze.register(app)
-command.register(app)
 
 
 @app.callback()
@@ -96,15 +91,17 @@ def root(
     context.obj = Session(url, token_file, state_directory, output)
 
 
-@app.command("part")
 def part() -> None:
     """Execute one part of a run, by commands on stdin. Only runs start it; ARCHITECTURE.md describes the protocol."""
+    from cliffwatch.part.__main__ import main as run_part
+
     raise typer.Exit(run_part())
 
 
-@app.command("version")
 def version(context: typer.Context, output: OutputOption = None) -> None:
     """Print the version."""
+    from cliffwatch.base.version import VERSION
+
     if session_of(context).how(output) is Output.JSON:
         print_json({"version": VERSION})
     else:
@@ -113,6 +110,8 @@ def version(context: typer.Context, output: OutputOption = None) -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
+        from cliffwatch.base.version import VERSION
+
         print(f"{PROGRAM} {VERSION}")
         raise typer.Exit
 
@@ -129,6 +128,8 @@ def main() -> None:
     try:
         app(prog_name=PROGRAM)
     except Problem as problem:
+        from cliffwatch.model.target import field_words
+
         faults = [f"  {field_words(fault.field)}: {fault.message}" for fault in problem.faults]
         say(f"{PROGRAM}: {problem.detail}", *faults)
         sys.exit(exit_status_of(problem))

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from cliffwatch.base.units import format_latency, format_length
-
 #: Characters that a terminal obeys instead of showing them, or that change the order in which it shows others.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: Text for an absent value: not measured, not known yet, not set.
@@ -111,11 +109,15 @@ def show(value: Any) -> str:
 
 def show_seconds(seconds: float | None) -> str:
     """Format a duration, rounded to the second."""
+    from cliffwatch.base.units import format_length
+
     return ABSENT if seconds is None else format_length(round(max(0.0, seconds)))
 
 
 def show_latency(seconds: float | None) -> str:
     """Format a latency with three significant digits in a suitable unit: 0.00123 → `1.23 ms`."""
+    from cliffwatch.base.units import format_latency
+
     return ABSENT if seconds is None else format_latency(seconds)
 
 

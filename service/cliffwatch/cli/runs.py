@@ -34,7 +34,6 @@ from cliffwatch.cli.output import (
     show_seconds,
     show_time,
 )
-from cliffwatch.cli.progress import run_figures
 from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.run_request import (
     checked_id,
@@ -243,6 +242,8 @@ library.register(app)
 
 
 def _facts_of(run: dict[str, Any]) -> dict[str, str]:
+    from cliffwatch.cli.progress import run_figures
+
     return {
         "run": show(run.get("id")),
         "workload": workload_name(run),

@@ -191,12 +191,6 @@ def status(
         raise Problem(Code.NOT_READY, f"no service is ready at {url}; start it with `cliffwatch up`")
 
 
-def register(app: typer.Typer) -> None:
-    """Add `serve`, `up`, `down` and `status` to the root command."""
-    for command in (serve, up, down, status):
-        app.command()(command)
-
-
 def _start_watchers(settings: Settings) -> list[dict[str, Any]]:
     """Start the watchers. Print the address of each, or why it is unavailable, and return a JSON object for each."""
     from cliffwatch.stack.channels import usable_channels

@@ -3,19 +3,22 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.privacy import keep_private
-from cliffwatch.base.units import parse_duration
-from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.output import Output
-from cliffwatch.model.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from cliffwatch.cli.client import ApiClient
+    from cliffwatch.model.settings import Settings
 
 TOKEN_VARIABLE = "CLIFFWATCH_TOKEN"
 TOKEN_FILE = "token"
+#: Exit status after Ctrl-C.
+EXIT_INTERRUPTED = 130
 #: Maximum that is read of a token file: many times the length of a token.
 _TOKEN_FILE_CHARACTERS = 4096
 
@@ -32,12 +35,14 @@ class Session:
     state_directory: Path | None
     output: Output | None
 
-    def settings(self, **given: object) -> Settings:
+    def settings(self, **given: object) -> "Settings":
         """Settings of this machine's service: the environment's, overridden by `given`. Raises Problem(bad_request)."""
+        from cliffwatch.model.settings import read_settings
+
         given["state_directory"] = self.state_directory
         return read_settings(**{name: value for name, value in given.items() if value is not None})
 
-    def keeping_state(self, **given: object) -> Settings:
+    def keeping_state(self, **given: object) -> "Settings":
         """Settings for a command that writes state files itself; sets the umask, so that the files are private."""
         keep_private()
         return self.settings(**given)
@@ -80,7 +85,9 @@ class Session:
             raise Problem(Code.UNAUTHENTICATED, f"no token: {path} is empty; make one with `cliffwatch token create`")
         return _checked(token, str(path))
 
-    def client(self) -> ApiClient:
+    def client(self) -> "ApiClient":
+        from cliffwatch.cli.client import ApiClient
+
         return ApiClient(self.service_url(), self.token())
 
     def how(self, output: Output | None) -> Output:
@@ -98,6 +105,8 @@ def _checked(text: str, where: str) -> str:
 
 def seconds_of(flag: str, text: str) -> float:
     """Seconds of the duration given to a flag. Raises Problem that names the flag."""
+    from cliffwatch.base.units import parse_duration
+
     try:
         return parse_duration(text)
     except ValueError as error:

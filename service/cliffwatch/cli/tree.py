@@ -1,8 +1,13 @@
-"""Base classes of commands and groups: a flag that holds one value is refused when it is given twice."""
+"""Base classes of commands and groups: a flag that holds one value is refused when it is given twice.
+
+The modules of the root's commands are imported when they are used (`DeferredGroup`), since all of them take a second.
+"""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -30,11 +35,76 @@ class OnceGroup(TyperGroup):
             return super().parse_args(context, arguments)
 
 
-class CommandTree(typer.Typer):
-    """Command group that applies OnceGroup to itself and OnceCommand to its commands."""
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Command or group of the root: `name` in `module`, a function or a CommandTree. `help`: the beginning of its help,
+    for the list of commands; empty for a command that is not listed there."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=OnceGroup, no_args_is_help=True, **settings)
+    module: str
+    name: str
+    help: str = ""
+
+
+class DeferredGroup(OnceGroup):
+    """Group whose commands are imported when they are used, and not for `--help`."""
+
+    def defer(self, deferred: Mapping[str, Deferred]) -> None:
+        self.commands = _Imported(deferred)
+
+    def list_commands(self, context: Any) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, context: Any, formatter: Any) -> None:
+        assert isinstance(self.commands, _Imported), "its commands are deferred"
+        rows = [(name, each.help) for name, each in self.commands.deferred.items() if each.help]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class _Imported(MutableMapping[str, Any]):
+    """Commands by name, each imported when it is looked up."""
+
+    def __init__(self, deferred: Mapping[str, Deferred]) -> None:
+        self.deferred = deferred
+        self._known: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._known:
+            one = self.deferred[name]
+            self._known[name] = command_of(getattr(import_module(one.module), one.name), name)
+        return self._known[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._known[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.deferred)
+
+    def __len__(self) -> int:
+        return len(self.deferred)
+
+
+def command_of(source: Any, name: str) -> TyperCommand | TyperGroup:
+    """Command of that name, from a CommandTree or a function."""
+    around = CommandTree()
+    if isinstance(source, CommandTree):
+        around.add_typer(source, name=name)
+    else:
+        around.command(name)(source)
+    command = typer.main.get_group(around).commands[name]
+    assert isinstance(command, TyperCommand | TyperGroup)
+    return command
+
+
+class CommandTree(typer.Typer):
+    """Command group that applies OnceGroup, or a class given as `cls`, to itself and OnceCommand to its commands."""
+
+    def __init__(self, *, cls: type[OnceGroup] = OnceGroup, **settings: Any) -> None:
+        # Plain help: boxes are cut off in narrow terminals and cannot be searched.
+        super().__init__(cls=cls, no_args_is_help=True, rich_markup_mode=None, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
         return super().command(name, cls=OnceCommand, **settings)

@@ -37,8 +37,3 @@ def install_units(
     say(f"wrote {path}; then:", "  systemctl daemon-reload", "  systemctl enable --now cliffwatch")
     if session_of(context).how(output) is Output.JSON:
         print_json({"unit": str(path)})
-
-
-def register(app: typer.Typer) -> None:
-    """Add `install-units` to the root command."""
-    app.command("install-units")(install_units)

@@ -15,9 +15,13 @@ A window counts once its line in windows.jsonl is on disk: the histograms are wr
 the commit record. Anything after the last complete line is of the window in progress when a process died.
 """
 
-from cliffwatch.journal.events import Event, EventLog, EventType, ends_load, moment_in, number_in
-from cliffwatch.journal.reader import JournalFault, JournalReader, StoredEvent
-from cliffwatch.journal.windows import JournalWindow, WindowLog
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cliffwatch.journal.events import Event, EventLog, EventType, ends_load, moment_in, number_in
+    from cliffwatch.journal.reader import JournalFault, JournalReader, StoredEvent
+    from cliffwatch.journal.windows import JournalWindow, WindowLog
 
 __all__ = [
     "Event",
@@ -32,3 +36,18 @@ __all__ = [
     "moment_in",
     "number_in",
 ]
+
+#: Modules of the names above, which are imported when a name is used: commands need the names of the files alone, and
+#: histograms take half a second to load.
+_MODULES = {
+    "events": ("Event", "EventLog", "EventType", "ends_load", "moment_in", "number_in"),
+    "reader": ("JournalFault", "JournalReader", "StoredEvent"),
+    "windows": ("JournalWindow", "WindowLog"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

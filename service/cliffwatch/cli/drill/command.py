@@ -18,11 +18,11 @@ from cliffwatch.cli.aging import drive_settings
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.drill.judgement import VARIANTS, Expectation, Observed, Variant, expectations
 from cliffwatch.cli.drill.progress import DrillProgress, DriveMeter
-from cliffwatch.cli.following import EXIT_BAD_VERDICT, EXIT_INTERRUPTED, verdict_lines
+from cliffwatch.cli.following import EXIT_BAD_VERDICT, verdict_lines
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.run_request import duration_overrides, workload_reference
-from cliffwatch.cli.session import OutputOption, Session, session_of
+from cliffwatch.cli.session import EXIT_INTERRUPTED, OutputOption, Session, session_of
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_drives, attach, detach
 from cliffwatch.model.drill import DRILL_LABEL, VariantName
 from cliffwatch.part.facts import available_memory_bytes
@@ -71,11 +71,6 @@ def drill(
     _print_result(how, chosen, observed, found)
     if not all(each.holds for each in found):
         raise typer.Exit(EXIT_BAD_VERDICT)
-
-
-def register(app: typer.Typer) -> None:
-    """Add `drill` to the root command."""
-    app.command()(drill)
 
 
 @contextmanager
