@@ -84,11 +84,17 @@ class Stage:
         path.write_text(content + "\n")
         return str(path)
 
-    def raise_alert(self, labels: dict[str, str], ends_at: str | None = None, **annotations: str) -> None:
+    def raise_alert(
+        self, labels: dict[str, str], starts_at: str | None = None, ends_at: str | None = None, **annotations: str
+    ) -> None:
         alert: dict[str, Any] = {"labels": labels, "annotations": {"summary": "S.", "description": "D."} | annotations}
-        if ends_at is not None:
-            alert["endsAt"] = ends_at
+        alert |= {name: at for name, at in (("startsAt", starts_at), ("endsAt", ends_at)) if at is not None}
         httpx.post(f"http://127.0.0.1:{self.port}/api/v2/alerts", json=[alert], trust_env=False).raise_for_status()
+
+    def suppressed(self) -> list[Any]:
+        """Alerts that a silence keeps from every channel."""
+        found = httpx.get(f"http://127.0.0.1:{self.port}/api/v2/alerts?active=false", trust_env=False).json()
+        return [alert for alert in found if alert["status"]["state"] == "suppressed"]
 
     def posted(self, path: str) -> list[Any]:
         return [body for at, _, body in list(self.site.posts) if at == path]
@@ -149,6 +155,17 @@ def test_alertmanager_has_reloaded_when_a_channel_was_added(stage: Stage, monkey
     receivers = yaml.safe_load(status["config"]["original"])["receivers"]
     assert "webhook/ends" in {receiver["name"] for receiver in receivers}
     assert signals == []
+
+
+def test_a_new_channel_gets_the_ends_of_later_runs_alone(stage: Stage) -> None:
+    for labels in (FINISHED, CLIFF | {"run_id": "goes-on"}):
+        stage.raise_alert(labels, starts_at="2026-01-01T00:00:00Z")
+    hook = stage.file("hook", f"http://{stage.site.address}/hook")
+    assert stage.notify("add", "webhook", "--url-file", hook, "--on", "finished,cliff")[0] == 0
+    stage.raise_alert(FINISHED | {"run_id": "later"})
+    wait_until(lambda: len(stage.posted("/hook")) >= 2, "the cliff that lasts, and the later run")
+    assert {body["commonLabels"]["run_id"] for body in stage.posted("/hook")} == {"goes-on", "later"}
+    assert [alert["labels"]["run_id"] for alert in stage.suppressed()] == ["soak-1"]
 
 
 @pytest.mark.parametrize(("verdict", "colour"), [("pass", "good"), ("invalid", "warning"), ("failed", "danger")])

@@ -53,12 +53,15 @@ def add(
     output: OutputOption = None,
 ) -> None:
     """Add a channel, or change the one with that name. `notify test` tries it."""
+    from cliffwatch.stack.earlier_ends import silence_earlier_ends
+
     session = session_of(context)
     settings = session.keeping_state()
     channel = _channel(name or kind.value, kind, url_file, on)
     secret_of(channel)
     with changing_channels(settings):
         others = [each for each in read_channels(settings) if each.name != channel.name]
+        silence_earlier_ends(settings, SystemClock())
         sends = _keep(settings, [*others, channel])
     say(f"{channel.name} is notified of {', '.join(channel.occasions)}; try it: cliffwatch notify test {channel.name}")
     if not sends:
