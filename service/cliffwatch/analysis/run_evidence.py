@@ -87,6 +87,8 @@ class RunEvidence:
     limits: tuple[LimitOutcome, ...] = ()
     #: Sentence on isolated rises, which are no finding.
     isolated: str = ""
+    #: Sentence on a baseline that was slower than what followed it.
+    slow_baseline: str = ""
     client_limited: str = ""
     not_steady: str = ""
     unanalysed: str = ""

@@ -1,11 +1,12 @@
 """Evidence for the verdict, from a table of windows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
-from cliffwatch.analysis.finding import Role, Sample
+from cliffwatch.analysis.finding import Notice, Role, Sample
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
 from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
+from cliffwatch.analysis.slow_baseline import slow_baseline
 from cliffwatch.analysis.table import Table
 
 #: Criteria of a run's verdict that a table does not hold; `_LONGEST` is one where the table has no column `max`.
@@ -28,7 +29,11 @@ def not_judged(table: Table) -> str:
 
 
 def evidence_of_table(
-    table: Table, findings: tuple[FindingSummary, ...], client_limited: str, isolated: str = ""
+    table: Table,
+    findings: tuple[FindingSummary, ...],
+    client_limited: str,
+    isolated: str = "",
+    notices: Sequence[Notice] = (),
 ) -> RunEvidence:
     """Evidence of a load that ended with the table's last row. `findings` are those that degrade it; `client_limited`
     is the sentence on work that the client did not request, `isolated` the one on isolated rises."""
@@ -46,6 +51,7 @@ def evidence_of_table(
         findings=findings,
         client_limited=client_limited,
         isolated=isolated,
+        slow_baseline=slow_baseline(table.series, table.samples, notices),
         limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
         slowest=_slowest(table),
         rate=table.rate,

@@ -306,6 +306,10 @@ def _isolated(evidence: RunEvidence) -> str | None:
     return evidence.isolated or None
 
 
+def _slow_baseline(evidence: RunEvidence) -> str | None:
+    return evidence.slow_baseline or None
+
+
 def _left_out(evidence: RunEvidence) -> str | None:
     return evidence.left_out or None
 
@@ -369,6 +373,7 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.PASS, _device_not_counted),
     (VerdictName.PASS, _rate_not_reached),
     (VerdictName.PASS, _partly_marked),
+    (VerdictName.PASS, _slow_baseline),
     (VerdictName.PASS, _isolated),
     (VerdictName.PASS, _left_out),
 )

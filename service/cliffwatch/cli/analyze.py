@@ -217,7 +217,7 @@ def _judged(table: Table, events: Path | None, mode: Mode) -> Analysis:
     idle = not_asked_for((finding, row["sentence"]) for finding, row in zip(findings, rows, strict=True))
     isolated = isolated_rises(table.series, table.samples, notices, findings, table.window_seconds)
     zero = table.samples[0].start
-    verdict = judge(evidence_of_table(table, summaries, idle, isolated_sentence(isolated, zero)))
+    verdict = judge(evidence_of_table(table, summaries, idle, isolated_sentence(isolated, zero), notices))
     return Analysis(verdict.name.value, verdict.reasons, rows, not_judged(table))
 
 

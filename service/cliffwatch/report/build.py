@@ -19,6 +19,7 @@ from cliffwatch.report.findings import (
     client_limit,
     findings_of,
     isolated_in,
+    slow_baseline_of,
     summaries,
     unconfirmed,
     window_seconds_of,
@@ -67,6 +68,7 @@ def verdict_on(
         limits=outcomes(run, limits),
         client_limited=client_limit(run, found),
         isolated="" if unanalysed or run.load is None else isolated_sentence(isolated_in(run, found), run.load.start),
+        slow_baseline="" if unanalysed else slow_baseline_of(run),
         not_steady=not_steady(run, steadiness_of(run)),
         unanalysed=unanalysed,
     )

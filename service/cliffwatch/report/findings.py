@@ -13,6 +13,7 @@ from cliffwatch.analysis.marks import marks_in
 from cliffwatch.analysis.online.replay import eased_before, replay
 from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.run_evidence import FindingSummary
+from cliffwatch.analysis.slow_baseline import slow_baseline
 from cliffwatch.analysis.thresholds import EASED_WINDOWS
 from cliffwatch.analysis.verdict import degrades, percent
 from cliffwatch.analysis.wording import Circumstances, sentence_of
@@ -67,6 +68,12 @@ def isolated_in(run: Collected, found: Sequence[ReportedFinding]) -> list[Isolat
         return []
     series, samples, notices, window_seconds = judged
     return isolated_rises(series, samples, notices, [each.finding for each in found], window_seconds)
+
+
+def slow_baseline_of(run: Collected) -> str:
+    """Sentence on a baseline that was slower than the run after it; empty if it was not."""
+    judged = _judged(run)
+    return "" if judged is None else slow_baseline(*judged[:3])
 
 
 def window_seconds_of(run: Collected) -> float:
