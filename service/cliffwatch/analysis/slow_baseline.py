@@ -7,7 +7,7 @@ from cliffwatch.analysis.finding import Notice, Role, Sample, Series
 from cliffwatch.analysis.preprocessing import judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.span_lengths import HOUR
-from cliffwatch.analysis.thresholds import CLIFF_RATIO
+from cliffwatch.analysis.thresholds import SLOW_BASELINE
 from cliffwatch.base.units import format_latency
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.series_name import series_words
@@ -17,7 +17,7 @@ _LEAST = 24
 
 
 def slow_baseline(series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice]) -> str:
-    """Sentence on the latency whose baseline was slower by the ratio of a cliff than the fastest hour after it, for the
+    """Sentence on the latency whose baseline was slower by `SLOW_BASELINE` than the fastest hour after it, for the
     operation that a client waits for first; empty where there is none, or no baseline was declared."""
     known = {one.name: one for one in series}
     for name in sorted(primary_series(series), key=lambda name: rank_of(known[name])):
@@ -28,7 +28,7 @@ def slow_baseline(series: Sequence[Series], samples: Sequence[Sample], notices: 
         if None in levels:
             continue
         baseline, after = (level for level in levels if level is not None)
-        if baseline >= CLIFF_RATIO * after:
+        if baseline >= SLOW_BASELINE * after:
             return (
                 f"The baseline was slow: {series_words(name)} was {format_latency(baseline)} in it, and later "
                 f"{format_latency(after)} for an hour, so that a rise up to the former is no finding."

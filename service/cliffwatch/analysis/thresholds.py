@@ -20,6 +20,8 @@ CLIFF_RATIO = 1.5
 AFFECTED_FROM = 1.3
 #: Windows that are not judged after a notice, such as of a restart (20 min): caches and queues fill again.
 NOTICE_MASK = 120
+#: A declared baseline that is slower by this ratio than an hour after it was slow, and is said to be.
+SLOW_BASELINE = 1.5
 #: Windows of history after which an undeclared warm-up counts as over in online detection (4 h).
 WARM_UP = 4 * HOUR
 #: Blocks at the beginning of a run without declared phases in which nothing is judged (1 h). Less than `WARM_UP`,
