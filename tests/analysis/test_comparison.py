@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from cliffwatch.analysis.comparison import WORSE_FROM, Outcome, ratio_to_earlier, together
+from cliffwatch.analysis.comparison import WORSE_FROM, Outcome, ratio_to_earlier, runs_needed, together
 
 MILLISECOND = 1e-3
 
@@ -75,6 +75,15 @@ def test_it_says_how_many_runs_would_tell() -> None:
     assert found.runs_needed == 4
     far_apart = ratio_to_earlier(1.0, [0.2, 1.0, 5.0], is_worse_above=True)
     assert (far_apart.outcome, far_apart.runs_needed) == (Outcome.INCONCLUSIVE, None)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "needed"), [([1.0, 1.0], 2), ([0.98, 1.02], 3), ([0.95, 1.0, 1.05], 4), ([0.2, 1.0, 5.0], None)]
+)
+def test_it_is_known_before_a_run_how_many_would_show_that_it_is_not_worse(
+    earlier: list[float], needed: int | None
+) -> None:
+    assert runs_needed(earlier) == needed
 
 
 def test_one_worse_figure_makes_the_run_worse() -> None:

@@ -27,8 +27,15 @@ RISES, FALLS, WINDOWS = 110, 400, 500
 def test_the_report_says_what_was_said_live_and_adds_when(kind: FindingKind) -> None:
     finding = replace(FINDING, kind=kind)
     live = sentence_of(finding, P99, None, KNOWN)
-    reported = sentence_of(finding, P99, None, KNOWN, Circumstances("1:00:00"))
-    assert reported == f"{kind.value.capitalize()} at 1:00:00: {live[0].lower()}{live[1:]}"
+    said = sentence_of(finding, P99, None, KNOWN, Circumstances("1:00:00"))
+    begun, _, statement = said.removesuffix(".").partition(": ")
+    assert begun == f"{kind.value.capitalize()} at 1:00:00"
+    assert statement in live.replace("Nothing", "nothing")
+
+
+def test_the_levels_are_said_live_and_are_beside_the_sentence_in_the_report() -> None:
+    assert sentence_of(FINDING, P99) == "The append p99 rose 10× (5 ms to 50 ms)."
+    assert "ms" not in sentence_of(FINDING, P99, None, KNOWN, Circumstances("1:00:00"))
 
 
 def test_an_operation_is_named_in_words() -> None:
@@ -38,11 +45,9 @@ def test_an_operation_is_named_in_words() -> None:
 
 
 def test_the_report_adds_where_and_why() -> None:
-    statement, _, also = sentence_of(FINDING, P99, None, KNOWN).rstrip(".").partition(";")
-    where = Circumstances("1:00:00", "nvme0n1 (S1)", Diagnosis(COLLECTION, None, ""))
-    cause = "likely cause, 90 % sure: drive garbage collection (writes took longer)"
-    expected = f"on drive nvme0n1 (S1);{also}; {cause}."
-    assert sentence_of(FINDING, P99, None, KNOWN, where) == f"Cliff at 1:00:00: t{statement[1:]} {expected}"
+    where = Circumstances("1:00:00", "nvme0n1", Diagnosis(COLLECTION, None, ""))
+    expected = "Cliff at 1:00:00: append p99 rose 10× on nvme0n1; likely cause: drive garbage collection (90 % sure)."
+    assert sentence_of(FINDING, P99, None, KNOWN, where) == expected
 
 
 def test_a_recovery_reads_alike_live_and_in_the_report(tmp_path: Path) -> None:
@@ -61,4 +66,4 @@ def test_a_recovery_reads_alike_live_and_in_the_report(tmp_path: Path) -> None:
     (reported,) = [each for each in executed.report.document["findings"] if each["kind"] == "recovery"]
     for sentence in (live["summary"], reported["sentence"]):
         assert "append p99 came back to " in sentence
-        assert sentence.endswith(" is healthy.")
+    assert live["summary"].endswith(" is healthy).")

@@ -96,6 +96,8 @@ def test_what_cannot_be_told_is_said(api: Api, figures: dict[str, Any], verdict:
     over(api, "new", figures=figures, verdict=verdict)
     found = compared(api, "new")
     assert found["outcome"] == "inconclusive"
+    unsaid = [figure["summary"] for figure in found["figures"] if figure["outcome"] == "inconclusive"]
+    assert not any("95 %" in summary for summary in unsaid), "an interval of a factor of thousands says nothing"
     assert said in "\n".join([found["summary"], *(figure["summary"] for figure in found["figures"])])
 
 
@@ -112,6 +114,15 @@ def test_one_run_is_not_enough_and_a_run_that_goes_on_is_not_compared(api: Api) 
     assert api.get("/runs/none/comparison", params={"label": "release"}).status_code == 404
     for wrong in ({}, {"label": ""}, {"label": "=x"}, {"label": "release="}):
         assert api.get("/runs/new/comparison", params=wrong).status_code == 422, wrong
+
+
+def test_before_a_run_it_is_said_that_the_earlier_ones_differ_too_much(api: Api) -> None:
+    order = {**ORDER, "workload": journals.synthetic_workload().model_dump(mode="json")}
+    for number, (p99, doubt) in enumerate(((1.0, None), (1.0, None), (1.4, "differs too much"), (30.0, "no number"))):
+        over(api, f"r{number}", LABEL, figures={"p99_seconds": 0.004 * p99})
+        found = api.post("/runs/comparable", order, scope="read", params={"label": "release"}).json()
+        assert (found["doubt"] is None) == (doubt is None), found
+        assert (doubt or "") in (found["doubt"] or "")
 
 
 def test_before_a_run_it_is_said_which_runs_it_would_be_compared_with(api: Api) -> None:

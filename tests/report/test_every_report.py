@@ -153,7 +153,7 @@ def test_six_questions_are_answered_on_the_first_screen(tmp_path: Path, opened: 
     )
     assert len(seen) == 3
     assert "degraded" in seen[0]
-    assert re.search(r"Cliff at 0:\d\d:\d\d.* on drive nvme0n1 \(S1AGING\).*likely cause, \d+ % sure: \w", seen[1])
+    assert re.search(r"Cliff at 0:\d\d:\d\d.* on nvme0n1; likely cause: \w.* \(\d+ % sure\)", seen[1])
     assert re.search(r"^What now: \w", seen[2])
 
 

@@ -51,7 +51,7 @@ def test_every_reason_of_an_invalid_or_failed_run_has_its_remedy(change: dict[st
         (VerdictName.STOPPED, "A user stopped the run after 53 s of load.", "start it again"),
         (
             VerdictName.DEGRADED,
-            "Cliff at 0:01:30: p99 rose; likely cause, 75 % sure: drive garbage collection (amplification rose).",
+            "Cliff at 0:01:30: p99 rose 9.0×; likely cause: drive garbage collection (75 % sure).",
             "what speaks for drive garbage collection and against it",
         ),
         (VerdictName.DEGRADED, "Cliff at 0:01:30: p99 rose 59x; its cause is not known.", "the kernel's log"),

@@ -36,6 +36,14 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_to_the_page_that_was_a
     assert all("401" in text for text in complaints(page))
 
 
+def test_the_link_of_up_logs_in_and_leaves_no_token_in_the_address(page: Page, service: Service) -> None:
+    for _ in range(2):
+        page.goto(f"/login#{token_of(service)}")
+        expect(page).to_have_url(re.compile(r"/runs$"))
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    assert complaints(page) == []
+
+
 @pytest.mark.gate(why="smoke of Chromium, and of a run from its request to its report")
 def test_a_run_is_checked_started_watched_and_stopped(page: Page, service: Service) -> None:
     put = service.client.put("/api/v1/workloads/walked-through", json=steady("walked-through", "5m"))

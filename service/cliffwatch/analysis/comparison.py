@@ -54,10 +54,21 @@ def ratio_to_earlier(value: float, earlier: Sequence[float], *, is_worse_above: 
     outcome = _outcome(worse_by, half)
     needed = None
     if outcome is Outcome.INCONCLUSIVE:
-        more = range(len(earlier) + 1, _RUNS_MOST + 1)
-        enough = (runs for runs in more if _outcome(worse_by, _half_width(deviation, runs)) is not Outcome.INCONCLUSIVE)
-        needed = next(enough, None)
+        needed = _conclusive_from(len(earlier) + 1, worse_by, deviation)
     return Ratio(math.exp(center), math.exp(center - half), math.exp(center + half), outcome, needed)
+
+
+def runs_needed(earlier: Sequence[float]) -> int | None:
+    """How many earlier runs, two or more of which differ like these, show that an equal run is not worse; None where
+    more than 30 would not."""
+    return _conclusive_from(RUNS_LEAST, 0.0, stdev(map(math.log, earlier)))
+
+
+def _conclusive_from(least: int, worse_by: float, deviation: float) -> int | None:
+    """The fewest earlier runs, from `least` on, with which a run that is worse by so much is not inconclusive."""
+    counts = range(least, _RUNS_MOST + 1)
+    enough = (runs for runs in counts if _outcome(worse_by, _half_width(deviation, runs)) is not Outcome.INCONCLUSIVE)
+    return next(enough, None)
 
 
 def together(outcomes: Iterable[Outcome]) -> Outcome:

@@ -5,9 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from cliffwatch.analysis.causes import Cause, Diagnosis
-from cliffwatch.analysis.finding import OF_RETURN, Finding, FindingKind, LimitedBy, Recurrence, Role, Series, Undone
-from cliffwatch.analysis.layers import LayerComparison
-from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio, six_digits
+from cliffwatch.analysis.finding import (
+    OF_RETURN,
+    OF_WORK,
+    Finding,
+    FindingKind,
+    LimitedBy,
+    Recurrence,
+    Role,
+    Series,
+    Undone,
+)
+from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio, format_share, six_digits
 from cliffwatch.model.series_name import series_words
 
 #: The worst level is stated where it is at least this many times the level.
@@ -37,16 +46,12 @@ def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Further facts on a finding, known once the run is over: drive, layer, cause.
-
-    `elapsed` is the time of the finding in the load, as text; `drive` is the drive that slowed down, with its serial,
-    empty where no drive did.
-    """
+    """Further facts on a finding, known once the run is over: when it began in the load, the name of the drive that
+    slowed down (empty where none did), and the cause."""
 
     elapsed: str
     drive: str = ""
     diagnosis: Diagnosis | None = None
-    layers: LayerComparison | None = None
 
 
 def sentence_of(
@@ -56,45 +61,48 @@ def sentence_of(
     known: Mapping[str, Series] | None = None,
     circumstances: Circumstances | None = None,
 ) -> str:
-    """One sentence that states the finding. `known`: series by name, so that others which changed with it are named."""
+    """One sentence that states the finding: with its levels, or once `circumstances` are known, with when, where and
+    why in their place. `known`: series by name, so that others which changed with it are named."""
     statement = _statement(finding, series, device_names)
-    also = correlated_series(finding, known) if known is not None else ""
     if circumstances is None:
-        return f"{statement[0].upper()}{statement[1:]}{also}."
+        also = correlated_series(finding, known) if known is not None else ""
+        return f"{statement[0].upper()}{statement[1:]}{_levels(finding, series)}{also}."
     begun = f"{finding.kind.value.capitalize()} at {circumstances.elapsed}"
-    where = f" on drive {circumstances.drive}" if circumstances.drive else ""
-    return f"{begun}: {statement}{where}{also}{_why(circumstances)}."
+    where = f" on {circumstances.drive}" if circumstances.drive else ""
+    return f"{begun}: {statement.removeprefix('the ')}{where}{_why(circumstances)}."
 
 
-def _at_worst(finding: Finding, series: Series) -> str:
-    """Clause on a change's worst level, if that is far above its first level; else an empty string."""
-    size = finding.size
-    if size is None or finding.kind in OF_RETURN or size.worst < WORST_REPORTED_FROM * size.level:
+def _levels(finding: Finding, series: Series) -> str:
+    """Levels before and after a change, and the worst one where that is far above the first, in parentheses."""
+    if finding.kind in OF_WORK:
         return ""
-    return f" at first and {_quantity(size.worst, series)} at worst ({format_ratio(size.worst_ratio)})"
+    before, after, size = _quantity(finding.baseline, series), _quantity(finding.level, series), finding.size
+    if finding.kind is FindingKind.RECOVERY:
+        return f" ({before} is healthy)"
+    is_far = size is not None and finding.kind not in OF_RETURN and size.worst >= WORST_REPORTED_FROM * size.level
+    if size is None or not is_far:
+        return f" ({before} to {after})"
+    return f" ({before} to {after}; at worst {_quantity(size.worst, series)}, {format_ratio(size.worst_ratio)})"
 
 
 def _statement(finding: Finding, series: Series, device_names: Mapping[str, str] | None) -> str:
-    subject = series_words(series.name, device_names)
-    before, after = _quantity(finding.baseline, series), _quantity(finding.level, series)
-    ratio, worst = format_ratio(finding.ratio), _at_worst(finding, series)
+    subject, ratio = series_words(series.name, device_names), format_ratio(finding.ratio)
+    again = "" if finding.recurrence is None else f", {_recurrence_words(finding.recurrence)}"
     match finding.kind:
         case FindingKind.CLIFF:
-            return f"the {subject} rose {ratio}, from {before} to {after}{worst}"
+            return f"the {subject} rose {ratio}"
         case FindingKind.STALL | FindingKind.SHORTFALL:
             return _undone(finding, finding.undone or Undone(0.0))
         case FindingKind.STEP:
-            return f"the {subject} stepped up {ratio}, from {before} to {after}{worst}"
+            return f"the {subject} stepped up {ratio}"
         case FindingKind.DRIFT:
-            return f"the {subject} drifts upwards: {ratio} so far, from {before} to {after}"
+            return f"the {subject} drifts upwards, {ratio} so far"
         case FindingKind.SPIKES:
-            again = "" if finding.recurrence is None else f": {_recurrence_words(finding.recurrence)}"
-            return f"the {subject} spikes again and again, up to {after} where {before} is healthy{again}"
+            return f"the {subject} spikes again and again, {ratio}{again}"
         case FindingKind.RECURRING:
-            again = "" if finding.recurrence is None else f": {_recurrence_words(finding.recurrence)}"
-            return f"the {subject} rises again and again, to {after} where {before} is healthy{again}"
+            return f"the {subject} rises again and again, {ratio}{again}"
         case FindingKind.RECOVERY:
-            return f"the {subject} came back to {after}; {before} is healthy"
+            return f"the {subject} came back to {_quantity(finding.level, series)}"
 
 
 def _recurrence_words(recurrence: Recurrence) -> str:
@@ -147,17 +155,13 @@ def _undone_detail(undone: Undone) -> dict[str, Any]:
 
 
 def _why(circumstances: Circumstances) -> str:
-    diagnosis, layers = circumstances.diagnosis, circumstances.layers
+    diagnosis = circumstances.diagnosis
     if diagnosis is None:
         return ""
-    if diagnosis.first.cause is not Cause.UNKNOWN:
-        first, sure = (
-            diagnosis.first.evidence_for[0].rstrip("."),
-            f"{diagnosis.first.confidence:.0%}".replace("%", " %"),
-        )
-        return f"; likely cause, {sure} sure: {diagnosis.first.title} ({first[0].lower()}{first[1:]})"
-    where = f"; {layers.statement}" if layers is not None and layers.statement else ""
-    return f"; its cause is not known{where}"
+    first = diagnosis.first
+    if first.cause is Cause.UNKNOWN:
+        return "; cause not known"
+    return f"; likely cause: {first.title} ({format_share(round(first.confidence, 2))} sure)"
 
 
 def _quantity(value: float, series: Series) -> str:

@@ -1,12 +1,21 @@
 """Compare a run with earlier runs that have a label: is it worse than they were?"""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from cliffwatch.analysis.comparison import RUNS_LEAST, WORSE_FROM, Outcome, Ratio, ratio_to_earlier, together
+from cliffwatch.analysis.comparison import (
+    RUNS_LEAST,
+    WORSE_FROM,
+    Outcome,
+    Ratio,
+    ratio_to_earlier,
+    runs_needed,
+    together,
+)
 from cliffwatch.app.differences import flattened
 from cliffwatch.app.orders import read_order
 from cliffwatch.base.errors import Code, Problem
@@ -21,6 +30,8 @@ from cliffwatch.store.queries import runs_page
 
 #: Newest runs with the label that are looked at.
 RUNS_MOST = 100
+#: An interval that reaches to more than this many times the ratio says nothing, and is not stated.
+_WIDEST = 10
 #: Verdicts whose figures are of a load that was measured to its end.
 _MEASURED = frozenset({VerdictName.PASS, VerdictName.DEGRADED})
 _FIGURES = TypeAdapter(RunFigures)
@@ -39,13 +50,15 @@ class ComparableRuns:
     """Runs that a run of a load is compared with, the newest first: those of its load that were measured to their end.
 
     `label` is as it was asked for: `release=26.1`, or `release` for any value of it. `objection`: why they are too few;
-    null if they are not.
+    null if they are not. `doubt`: why even an equal run would be inconclusive beside them, and how many would show that
+    it is not worse; null if they would.
     """
 
     label: str
     runs: list[str]
     left_out: list[LeftOut]
     objection: str | None
+    doubt: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +94,18 @@ def comparable_runs(database: Database, label: str, workload: Workload, parts: i
     """Runs that a run of this workload on as many targets would be compared with."""
     rows, left_out = _comparable(database, label, _load_of(workload, parts), workload.name)
     objection = _too_few(label, len(rows)) if len(rows) < RUNS_LEAST else None
-    return ComparableRuns(label, [row.id for row in rows], left_out, objection)
+    doubt = None if objection else _doubt(list(map(_figures_of, rows)))
+    return ComparableRuns(label, [row.id for row in rows], left_out, objection, doubt)
+
+
+def _doubt(earlier: Sequence[dict[str, float]]) -> str | None:
+    known = {name: [each[name] for each in earlier if name in each] for name in earlier[0]}
+    needed = {name: runs_needed(values) or math.inf for name, values in known.items() if len(values) >= RUNS_LEAST}
+    name = max(needed, key=lambda name: needed[name], default=None)
+    if name is None or needed[name] <= len(earlier):
+        return None
+    enough = f"{needed[name]} such runs would" if needed[name] < math.inf else "no number of such runs would"
+    return f"the {name} of {len(earlier)} runs differs too much to show that a run is not worse; {enough}"
 
 
 def comparison_of(database: Database, run: RunRow, label: str) -> Comparison:
@@ -172,7 +196,9 @@ def _compared(name: str, value: float | None, earlier: list[float], *, is_worse_
         summary = f"{name}: inconclusive, it was not measured {which}"
         return ComparedFigure(name, value, earlier, None, None, None, Outcome.INCONCLUSIVE, summary)
     found = ratio_to_earlier(value, earlier, is_worse_above=is_worse_above)
-    summary = f"{name} ×{found.ratio:.3g} (95 %: {found.low:.3g} to {found.high:.3g}): {_words(found)}"
+    is_narrow = found.high <= _WIDEST * found.ratio
+    interval = f" (95 %: {found.low:.3g} to {found.high:.3g})" if is_narrow else ""
+    summary = f"{name} ×{found.ratio:.3g}{interval}: {_words(found)}"
     return ComparedFigure(name, value, earlier, found.ratio, found.low, found.high, found.outcome, summary)
 
 

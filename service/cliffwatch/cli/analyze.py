@@ -17,7 +17,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.text_files import UnreadableTextError, opened_text
 from cliffwatch.base.units import format_length, format_number, format_ratio, six_digits
 from cliffwatch.cli import completion
-from cliffwatch.cli.output import ABSENT, Output, print_json, put, say, show_latency, show_seconds, table_lines
+from cliffwatch.cli.output import ABSENT, Output, print_json, put, show_latency, show_seconds, table_lines
 from cliffwatch.cli.paths import is_file
 from cliffwatch.cli.run_source import journal_of
 from cliffwatch.cli.session import OutputOption, session_of
@@ -298,9 +298,7 @@ def _quantity(value: float | None, unit: str | None) -> str:
 
 
 def _print_text(analysis: Analysis) -> None:
-    put(f"verdict: {analysis.verdict}")
-    for sentence in (*analysis.reasons, *filter(None, [analysis.read, analysis.not_judged])):
-        say(sentence)
+    put(f"verdict: {analysis.verdict}", *analysis.reasons, *filter(None, [analysis.read, analysis.not_judged]))
     if not analysis.findings:
         return
     headings = ["KIND", "ONSET", "DETECTED", "UNTIL", "SERIES", "BASELINE", "LEVEL", "RATIO", "CONFIDENCE"]

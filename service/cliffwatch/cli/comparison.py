@@ -8,6 +8,7 @@ from cliffwatch.analysis.comparison import Outcome
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.labels import check_choices
+from cliffwatch.cli.output import say
 
 FLAG = "--not-worse-than"
 _PREFIX = "label:"
@@ -33,9 +34,12 @@ def label_of(text: str) -> str:
 
 
 def require_comparable(api: ApiClient, order: dict[str, Any], label: str) -> None:
-    """Check that there are runs to compare a run with, before it is started. Raises Problem(bad_request)."""
+    """Check that there are runs to compare a run with, before it is started, and say where they will not be conclusive.
+    Raises Problem(bad_request)."""
     found = api.post("/runs/comparable", order, label=label)
     if found["objection"] is None:
+        if found["doubt"] is not None:
+            say(f"note: {found['doubt']}")
         return
     left_out = "".join(f"; run {each['run']} has it, and {each['reason']}" for each in found["left_out"][:5])
     remedy = f"label some: `cliffwatch run label RUN {label if '=' in label else f'{label}=VALUE'}`"

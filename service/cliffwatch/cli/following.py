@@ -69,7 +69,8 @@ class Ending:
 
 
 def begin(api: ApiClient, order: dict[str, Any], run_id: str | None, ending: Ending, *, dry_run: bool) -> None:
-    """Start a run, or print its plan. Ask at the terminal to confirm a drive's erasure, unless it is confirmed."""
+    """Start a run and print its id, or print its plan. Ask at the terminal to confirm a drive's erasure, unless it is
+    confirmed."""
     ending.check()
     if ending.label is not None:
         require_comparable(api, order, ending.label)
@@ -91,6 +92,7 @@ def begin(api: ApiClient, order: dict[str, Any], run_id: str | None, ending: End
         print_json(run)
     else:
         say(f"  watch it:  cliffwatch run watch {run['id']}", f"  stop it:   cliffwatch run stop {run['id']}")
+        put(run["id"])
 
 
 def follow(api: ApiClient, run_id: str, ending: Ending) -> None:

@@ -1,5 +1,6 @@
 """`cliffwatch run start`: build the API's run request from flags, and print the plan of a dry run."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,16 @@ def target_documents(texts: list[str], confirmations: list[str]) -> dict[str, An
 
 
 def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
-    """Target of a run request; a directory is made absolute from the working directory. Raises Problem."""
+    """Target of a run request: a path alone is a directory's. A directory is made absolute from the working directory.
+    Raises Problem."""
+    if text.startswith("/dev/"):
+        remedy = "write device:SERIAL, with a serial that `cliffwatch drive list` prints"
+        fault = FieldFault(
+            "--target", f"{text}: a drive is named by what stays the same when it is plugged in again; {remedy}"
+        )
+        raise Problem(Code.BAD_REQUEST, "the target cannot be understood", [fault])
+    if text.startswith(("/", "./", "../", "~/")):
+        text = f"directory:{text}"
     kind, separator, rest = text.partition(":")
     if kind == "directory" and separator and rest:
         text = f"directory:{Path(rest).expanduser().absolute()}"
@@ -97,7 +107,10 @@ def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
         fault = FieldFault("--confirm", "applies to devices only; omit it")
         raise Problem(Code.BAD_REQUEST, "the target is not a device", [fault])
     if isinstance(target, DirectoryTarget) and not is_directory(target.path):
-        say(f"note: {target.path} is not a directory on this machine; the path is resolved on the service's machine")
+        say(
+            f"note: {target.path} is not a directory on this machine; the path is resolved on the service's machine",
+            f"      to make it:  mkdir -p {shlex.quote(str(target.path))}",
+        )
     return target.model_dump(mode="json")
 
 

@@ -55,14 +55,17 @@ _NO_RUNS = "no runs; start one with `cliffwatch run start`"
 _COLUMNS = (
     Column("RUN", plain("id")),
     Column("WORKLOAD", lambda run: workload_name(run)),
-    Column("TARGET", lambda run: target_name(run)),
-    Column("STATE", lambda run: show(run.get("state")) + (", imported" if run.get("imported_at") else "")),
-    Column("PHASE", lambda run: show(_phase(run))),
-    Column("VERDICT", plain("verdict")),
+    Column("TARGET", lambda run: target_name(run).removeprefix("directory:")),
+    Column("STATE", lambda run: _state(run)),
     Column("ELAPSED", lambda run: show_seconds(run.get("elapsed_seconds"))),
-    Column("CREATED", lambda run: show_time(run.get("created_at"))),
     Column("LABELS", lambda run: labels_text(run)),
 )
+
+
+def _state(run: Mapping[str, Any]) -> str:
+    """State of a run with its phase, or once it is over its verdict: `running, soak`; `pass`."""
+    words = (run.get("verdict") or run.get("state"), _phase(run), "imported" if run.get("imported_at") else None)
+    return ", ".join(filter(None, words))
 
 
 def _phase(run: Mapping[str, Any]) -> str | None:

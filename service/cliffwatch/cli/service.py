@@ -1,5 +1,6 @@
 """`cliffwatch serve`, `up`, `down`, `status`: the service on this machine."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,6 +86,7 @@ def up(
         f"  token:        {session.token_path()}",
         *([] if had_token else [f"                {session.token()} (shown this once)"]),
         f"  log:          {log}",
+        *([f"  pages:        {daemon.url}/login#{session.token()}"] if sys.stderr.isatty() or not had_token else []),
     )
     if note := note_on_place(state_directory, settings.database_url.startswith("sqlite")):
         say(f"warning: {note}")
@@ -177,6 +179,9 @@ def status(
     with ApiClient(url, token=None) as api:
         reason = api.why_not_ready()
         ready = reason is None and api.is_ready()
+    if ready and daemon is None and session.url is None and session.state_directory is not None:
+        reason = _why_not_of(session, url)
+        ready = reason is None
     body: dict[str, Any] = {
         "ready": ready,
         "reason": reason,
@@ -189,6 +194,18 @@ def status(
         raise Problem(Code.NOT_READY, f"the service at {url} is not ready: {reason}")
     if not ready:
         raise Problem(Code.NOT_READY, f"no service is ready at {url}; start it with `cliffwatch up`")
+
+
+def _why_not_of(session: Session, url: str) -> str | None:
+    """Why what answers at a URL is not the service of the session's state directory; None if it is."""
+    try:
+        with ApiClient(url, session.token()) as api:
+            api.list_all("/runs", 1)
+    except Problem as problem:
+        if problem.code is not Code.UNAUTHENTICATED:
+            raise
+        return f"what answers there does not know the token in {session.token_path()}: it has another state directory"
+    return None
 
 
 def _start_watchers(settings: Settings) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def declare(app: FastAPI, everywhere: Callable[[str], Sequence[Code]]) -> None:
+def declare(app: FastAPI, api_prefix: str, everywhere: Callable[[str], Sequence[Code]]) -> None:
     """Add to the application's OpenAPI document the schema of problems, and body_too_large to operations with a body.
 
     `everywhere` returns the problem codes that all operations of a path may answer with: FastAPI omits these codes from
@@ -135,6 +135,7 @@ def declare(app: FastAPI, everywhere: Callable[[str], Sequence[Code]]) -> None:
         return json.dumps(openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
     @app.get("/openapi.json", include_in_schema=False)
+    @app.get(f"{api_prefix}/openapi.json", include_in_schema=False)
     async def openapi_json() -> Response:
         """The API's OpenAPI document, serialised once: it needs no token, and may be requested again and again."""
         return Response(content(), media_type="application/json")

@@ -203,7 +203,6 @@ def _found(
     comparison = compare_around(run, finding, series.operation or primary)
     layers, diagnosis = explain(comparison.measures, comparison.layers_before, comparison.layers_after)
     drive = comparison.drive
-    drive_text = "" if drive is None else f"{drive.name} ({drive.serial})" if drive.serial else drive.name
     return ReportedFinding(
         finding,
         series,
@@ -211,6 +210,8 @@ def _found(
         drive=drive,
         diagnosis=diagnosis,
         layers=layers,
-        sentence=sentence_of(finding, series, names, known, Circumstances(elapsed_text, drive_text, diagnosis, layers)),
+        sentence=sentence_of(
+            finding, series, names, known, Circumstances(elapsed_text, "" if drive is None else drive.name, diagnosis)
+        ),
         judged_by=comparison.judged_by,
     )

@@ -33,8 +33,8 @@ _REMEDIES = (
     ("The limit ", "See in the reason what was not measured, and run it again with that or without the limit."),
 )
 _LATENCIES_LOST = "of the recorded latencies can no longer be read"
-#: The likely cause in the sentence of a finding, up to its first evidence.
-_CAUSE = re.compile(r"likely cause, \d+ % sure: ([^(;]+) \(")
+#: The likely cause in the sentence of a finding.
+_CAUSE = re.compile(r"likely cause: ([^(;]+) \(")
 _ON_THE_CHARTS = "Look at its time on the charts of the report, and in the kernel's log."
 #: How a reason for a degraded run begins, and the remedy where the reason names no cause.
 _DEGRADED = (

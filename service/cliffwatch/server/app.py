@@ -58,8 +58,8 @@ from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.telemetry.drive_health import DriveSource
+from cliffwatch.web import api_page, library_pages, login, run_now, run_pages, runbooks, static_files
 from cliffwatch.web import drives as drives_page
-from cliffwatch.web import library_pages, login, run_now, run_pages, runbooks, static_files
 from cliffwatch.web import schedules as schedules_page
 from cliffwatch.web import start as start_page
 from cliffwatch.web.firing import FollowedAlerts
@@ -76,7 +76,18 @@ _PROTECTED = (
     Code.NOT_READY,
     Code.DATABASE_UNAVAILABLE,
 )
-_PAGES = (run_pages, library_pages, run_now, start_page, login, drives_page, schedules_page, runbooks, static_files)
+_PAGES = (
+    run_pages,
+    library_pages,
+    run_now,
+    start_page,
+    login,
+    drives_page,
+    schedules_page,
+    runbooks,
+    api_page,
+    static_files,
+)
 #: Modules with routes of the API, in the order in which routes are tried and documented.
 _API = (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery, aging)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)
@@ -124,7 +135,7 @@ def create_app(
         app.include_router(module.router, responses=problems.responses(*_OPEN))
     for module in _PAGES:
         app.include_router(module.router)
-    problems.declare(app, lambda path: _PROTECTED if path.startswith(f"{API_PREFIX}/") else _OPEN)
+    problems.declare(app, API_PREFIX, lambda path: _PROTECTED if path.startswith(f"{API_PREFIX}/") else _OPEN)
     app.state.http.know(_templates())
     app.add_middleware(BodyLimit, streamed={bundles.IMPORT_PATH})
     app.add_middleware(Measured, figures=app.state.http)

@@ -18,7 +18,7 @@ from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import TokenRow
 
 _PREFIX = "cw"
-FIRST_TOKEN_NAME = "first"
+FIRST_TOKEN_NAME = "admin"
 
 
 def create_token(session: Session, name: str, scope: Scope, now: float) -> tuple[TokenRow, str]:

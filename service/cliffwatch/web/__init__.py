@@ -9,6 +9,7 @@
     start       starting a run, with the safety gate's answer before anything is written
     schedules   the list of schedules, and a form for one more
     drives      the machine's drives
+    api_page    the operations of the API
     login       logging in and out
     static_files  scripts, style sheets and other files of the pages
     curves      a run's series as columns, and small curves for lists
