@@ -1,4 +1,4 @@
-"""The README is short: what it is, one picture, two commands, and where to go on."""
+"""The README is short: what it is, one picture, how to try it, and where to go on."""
 
 import re
 

@@ -106,6 +106,16 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
     assert codes(examined(tmp_path / "file")) == {"not_a_directory"}
 
 
+@pytest.mark.parametrize("path", ["/", "/etc", "/usr/share", "/bin", "/dev", "/proc/self", "/sys/fs/cgroup"])
+def test_a_directory_of_the_system_is_refused(path: str) -> None:
+    assert codes(examined(Path(path))) == {"system_directory"}
+
+
+def test_a_volume_that_is_mounted_in_a_directory_of_the_system_is_none_of_it(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/run") as name, mounted("tmpfs", Path(name), "-t", "tmpfs") as place:
+        assert codes(examined(place)) == set()
+
+
 def test_a_directory_that_this_user_may_not_write_to(directory_of_root: Path) -> None:
     os.seteuid(65534)
     try:

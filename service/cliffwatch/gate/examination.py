@@ -27,6 +27,12 @@ from cliffwatch.machine.mounts import shown
 from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number
 from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget, PostgresTarget
 
+#: Directories of the operating system (Filesystem Hierarchy Standard 3.0, chapter 3); and those that the kernel makes.
+_OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
+_OF_THE_SYSTEM = (
+    *_OF_THE_KERNEL,
+    *(Path(f"/{name}") for name in ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "run", "sbin", "usr")),
+)
 #: Path of a target where nothing is written on this machine.
 _NOWHERE = Path("/nonexistent")
 #: The first PID namespace, in which all processes are: PROC_PID_INIT_INO of linux/proc_ns.h.
@@ -169,11 +175,23 @@ def _directory_objections(real: Path, volume: Volume) -> list[Objection]:
     if not real.is_dir():
         message = f"{real} is {_kind_of(real)}, not a directory; name a directory, and files are made below it"
         return [Objection("not_a_directory", message)]
+    if (system := _system_directory(real, Path(volume.mount_point))) is not None:
+        message = f"{real} is in {system}, which is the operating system's; make a directory of its own for the test"
+        return [Objection("system_directory", message)]
     if volume.read_only:
         return [Objection("read_only", f"{volume.mount_point} is mounted read-only; mount it read-write")]
     if not os.access(real, os.W_OK | os.X_OK, effective_ids=True):
         return [Objection("not_writable", f"this user may not write to {real}; change its owner or its mode")]
     return []
+
+
+def _system_directory(real: Path, mount_point: Path) -> Path | None:
+    """The directory of the operating system that `real` is in, unless another volume is mounted in it; else None."""
+    if real == Path("/"):
+        return real
+    system = next((each for each in _OF_THE_SYSTEM if real.is_relative_to(each)), None)
+    is_apart = system not in _OF_THE_KERNEL and system is not None and system in mount_point.parents
+    return None if is_apart else system
 
 
 def _kind_of(path: Path) -> str:

@@ -64,6 +64,7 @@ OBJECTIONS: dict[str, ObjectionKind] = {
     "silent": ObjectionKind("target.identity", "the drive does not answer"),
     "read_only": ObjectionKind("target", "the drive or file system is read-only"),
     "not_a_directory": ObjectionKind("target.path", "the path is not a directory"),
+    "system_directory": ObjectionKind("target.path", "the directory is the operating system's"),
     "journals": ObjectionKind("target.path", "the directory is that of the runs' journals, or in it"),
     "holds_journals": ObjectionKind("target.identity", "the runs' journals are on the drive"),
     "not_writable": ObjectionKind("target.path", "this user may not write to the directory"),
