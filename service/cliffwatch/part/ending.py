@@ -17,9 +17,10 @@ class Ending:
     """End of one process: sends each signal when it is due."""
 
     def __init__(
-        self, context: PartContext, process: ChildProcess[Any], stop_signal: signal.Signals, grace_seconds: float
+        self, context: PartContext, process: ChildProcess[Any], stop_signal: signal.Signals | None, grace_seconds: float
     ) -> None:
-        """`grace_seconds`: time that the process has to end after the stop signal, on the run's clock."""
+        """`stop_signal`: None where the process is to go on to its own end. `grace_seconds`: time that it has to end
+        after the stop, on the run's clock."""
         self._context = context
         self._process = process
         self._stop_signal = stop_signal
@@ -33,7 +34,8 @@ class Ending:
         if self._asked_at is None:
             if is_wanted:
                 self._asked_at = now
-                self._process.ask_to_stop(self._stop_signal)
+                if self._stop_signal is not None:
+                    self._process.ask_to_stop(self._stop_signal)
         elif self._killed_at is None:
             if now - self._asked_at > self._grace_seconds:
                 self._killed_at = SystemClock().monotonic()

@@ -69,12 +69,13 @@ def flush(context: PartContext, target: PartTarget, command: Flush) -> Flushed:
 def clear(context: PartContext, target: PartTarget) -> None:
     """Remove what the engine made: outside the run's own directory by a process of the engine's, then its files.
 
-    What could not be removed is an event, and never the end of the run.
+    A stop does not end that process, which only its grace period limits. What could not be removed is an event, and
+    never the end of the run.
     """
     launch = context.engine.clear(context.load, surroundings(context, target))
     if launch is not None:
         try:
-            status, message = _run(context, launch, context.engine.stop_signal, context.workload.stop_grace)
+            status, message = _run(context, launch, None, context.workload.stop_grace)
         except OSError as error:
             # Such as a journal whose disk is away, where the process would work.
             status, message = 1, str(error)
@@ -87,7 +88,7 @@ def clear(context: PartContext, target: PartTarget) -> None:
 def _run(
     context: PartContext,
     launch: Launch,
-    stop_signal: signal.Signals,
+    stop_signal: signal.Signals | None,
     grace_seconds: float,
     *,
     is_stopped: bool = False,

@@ -81,7 +81,7 @@ def _prepare(job: PgbenchJob) -> int:
 
 
 def _clear(job: PgbenchJob) -> int:
-    # A run that was stopped asks every process of it to end; the tables are dropped all the same.
+    # Who stops the service's unit asks every process of it to end; the tables are dropped all the same.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _overdue)
     signal.alarm(_CLEAR_SECONDS)
