@@ -32,7 +32,9 @@ from cliffwatch.model.run_state import VerdictName
 
 MODES = ("offline", "online")
 HOURS = 10
-EXAMPLES = pytest.mark.parametrize("examples", [3, pytest.param(100, marks=pytest.mark.real(why="a wider search"))])
+#: A wide search takes minutes of a processor, and as long again where another test has it too.
+_WIDE = (pytest.mark.real(why="a wider search"), pytest.mark.timeout(1200))
+EXAMPLES = pytest.mark.parametrize("examples", [3, pytest.param(50, marks=_WIDE)])
 Property = Callable[..., None]
 
 
