@@ -16,6 +16,7 @@ from cliffwatch.analysis.finding import (
     Series,
     Undone,
 )
+from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio, format_share, six_digits
 from cliffwatch.model.series_name import series_words
 
@@ -47,11 +48,12 @@ def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """Further facts on a finding, known once the run is over: when it began in the load, the name of the drive that
-    slowed down (empty where none did), and the cause."""
+    slowed down (empty where none did), the cause, and where that is unknown the layer."""
 
     elapsed: str
     drive: str = ""
     diagnosis: Diagnosis | None = None
+    layers: LayerComparison | None = None
 
 
 def sentence_of(
@@ -160,7 +162,8 @@ def _why(circumstances: Circumstances) -> str:
         return ""
     first = diagnosis.first
     if first.cause is Cause.UNKNOWN:
-        return "; cause not known"
+        layers = circumstances.layers
+        return "; cause not known" + (f"; {layers.statement}" if layers is not None and layers.statement else "")
     return f"; likely cause: {first.title} ({format_share(round(first.confidence, 2))} sure)"
 
 

@@ -23,7 +23,7 @@ from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.charts.layers import layers_document
 from cliffwatch.report.collect import Collected, marked_in, share_of
-from cliffwatch.report.findings import ReportedFinding, unconfirmed
+from cliffwatch.report.findings import ReportedFinding, unconfirmed, window_seconds_of
 from cliffwatch.report.findings_document import findings_document, limits_document
 from cliffwatch.report.headline import headline
 from cliffwatch.report.judged_by import judged_by
@@ -31,6 +31,7 @@ from cliffwatch.report.latency import HOUR_SECONDS, LatencyGroup
 from cliffwatch.report.limits.judged import Judged
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.quantiles import quantiles_document
+from cliffwatch.report.raised import restated
 from cliffwatch.report.schema.report import (
     FORMAT_VERSION,
     AlertDocument,
@@ -66,7 +67,7 @@ def document_of(
     zero = run.load.start if run.load else 0.0
     phases = _phases(run)
     latency = _latency(run)
-    events, omitted = _events(run)
+    events, omitted = _events(run, restated(run.events, found, window_seconds_of(run)))
     body: ReportBody = {
         "format_version": FORMAT_VERSION,
         "run": _run(run),
@@ -304,10 +305,10 @@ def _direction(run: Collected, kind: str) -> Direction | None:
     return body
 
 
-def _events(run: Collected) -> tuple[list[EventDocument], int]:
+def _events(run: Collected, events: Sequence[Event]) -> tuple[list[EventDocument], int]:
     """Events in order, and the number omitted beyond EVENT_LIMIT. Events of engines are omitted first, since only their
     number is unbounded."""
-    reported = [event for event in run.events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
+    reported = [event for event in events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
     ranked = sorted(range(len(reported)), key=lambda index: (reported[index].type is EventType.ENGINE, index))
     listed = [_event(reported[index], run) for index in sorted(ranked[:EVENT_LIMIT])]
     return listed, len(reported) - len(listed)

@@ -203,6 +203,7 @@ def _found(
     comparison = compare_around(run, finding, series.operation or primary)
     layers, diagnosis = explain(comparison.measures, comparison.layers_before, comparison.layers_after)
     drive = comparison.drive
+    where = "" if drive is None else drive.name
     return ReportedFinding(
         finding,
         series,
@@ -211,7 +212,11 @@ def _found(
         diagnosis=diagnosis,
         layers=layers,
         sentence=sentence_of(
-            finding, series, names, known, Circumstances(elapsed_text, "" if drive is None else drive.name, diagnosis)
+            finding,
+            series,
+            names,
+            known,
+            Circumstances(elapsed_text, where, diagnosis, layers),
         ),
         judged_by=comparison.judged_by,
     )

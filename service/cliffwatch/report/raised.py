@@ -5,10 +5,11 @@ whole run shows gets an event of its own, so that lists of findings include it. 
 whole run does not confirm is listed as not confirmed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from cliffwatch.analysis.journal_series import key_in
+from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE, FindingKey, key_in
 from cliffwatch.analysis.wording import details_of
 from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType
@@ -45,6 +46,26 @@ def not_confirmed(unconfirmed: Iterable[Event]) -> list[dict[str, Any]]:
         said = f"Not confirmed by the whole run: {summary[0].lower()}{summary[1:]}"
         rows.append({"raised": _name_of(event), "confirmed": False, "summary": said})
     return rows[:RAISED_LIMIT]
+
+
+def restated(events: Sequence[Event], found: Iterable[ReportedFinding], window_seconds: float) -> list[Event]:
+    """Events in which each finding, and its end, has the figures and the sentence of the report, without the updates of
+    findings: one change has one size."""
+    final = {_key_of(row["raised"]): row for row in final_findings(found, events, window_seconds) if "raised" in row}
+    kept = (event for event in events if (event.type, event.name) != (EventType.NOTE, UPDATED_NOTE))
+    return [_restated(event, final.get(key_in(event.detail) or ("", "", 0.0))) for event in kept]
+
+
+def _restated(event: Event, row: dict[str, Any] | None) -> Event:
+    is_of_finding = event.type is EventType.FINDING or (event.type, event.name) == (EventType.NOTE, ENDED_NOTE)
+    if row is None or not is_of_finding:
+        return event
+    said = {name: value for name, value in row.items() if name not in ("raised", "onset", "until")}
+    return replace(event, detail=event.detail | said)
+
+
+def _key_of(named: Mapping[str, Any]) -> FindingKey:
+    return named["kind"], named["series"], named["onset"]
 
 
 def _raised(events: Iterable[Event]) -> list[Event]:

@@ -3,7 +3,7 @@
 A gap between windows is a row of None, so that no line is drawn across time that was not measured.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.finding import Finding, Role
-from cliffwatch.analysis.journal_series import UPDATED_NOTE, FindingKey, key_in
+from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE
 from cliffwatch.analysis.marks import marks_in
 from cliffwatch.analysis.stalls import stalls_in
 from cliffwatch.base.histogram import Histogram
@@ -203,7 +203,7 @@ def _heat(run: Collected, primary: str | None) -> HeatMap | None:
 def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
     if run.load is None:
         return []
-    marks = [(event.at, event.type.value, _text(event)) for event in _last_updates(run.events) if _is_marked(event)]
+    marks = [(event.at, event.type.value, _text(event)) for event in run.events if _is_marked(event)]
     marks += [(mark.start, "mark", f"marked: {mark.text}"[:TEXT_LIMIT]) for mark in marks_in(run.events)]
     # Alerts are marked at the time at which they started to fire, not at which they were received.
     marks += [
@@ -213,26 +213,12 @@ def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
     return [(round(at - zero, 3), kind, text) for at, kind, text in inside[:MARK_LIMIT]]
 
 
-def _last_updates(events: Sequence[Event]) -> Iterator[Event]:
-    """All events, but only the last update of each finding; the finding itself is drawn at its onset."""
-    last: dict[FindingKey, Event] = {}
-    for event in events:
-        if (key := _updated(event)) is not None:
-            last[key] = event
-    for event in events:
-        key = _updated(event)
-        if key is None or last[key] is event:
-            yield event
-
-
-def _updated(event: Event) -> FindingKey | None:
-    """Key of the finding that an event updates; None where it updates none."""
-    return key_in(event.detail) if (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE) else None
-
-
 def _is_marked(event: Event) -> bool:
     if event.type is EventType.STATE:
         return event.name in _MARKED_STATES
+    # A finding is drawn at its onset, as the whole run shows it.
+    if event.name in (UPDATED_NOTE, ENDED_NOTE):
+        return False
     return event.type in _MARKED_TYPES or (event.type is EventType.ENGINE and event.name not in _ORDINARY)
 
 
