@@ -59,7 +59,7 @@ def test_a_device_carries_its_confirmation() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["", "directory:", "directory", "tape:1", "/mnt/test"])
+@pytest.mark.parametrize("text", ["", "directory:", "directory", "tape:1"])
 def test_a_target_that_cannot_be_understood_says_how_to_write_one(text: str) -> None:
     with pytest.raises(
         Problem,

@@ -200,7 +200,7 @@ def test_an_id_of_ones_own_makes_one_run_however_often_it_is_asked_for(machine: 
         (("workload", "show", "no-such"), "no-such"),
         (("schedule", "remove", "no-such"), "no-such"),
         (("token", "revoke", "00000000"), "no token has the id '00000000'; `cliffwatch token list` shows the ids"),
-        (("token", "revoke", "first"), "the id of the token with that name is"),
+        (("token", "revoke", "admin"), "the id of the token with that name is"),
         (("token", "revoke", "cw_00000000_secret"), "this is the text of a token; give its id"),
     ],
 )

@@ -83,6 +83,12 @@ def test_a_name_with_a_slash_is_the_same_everywhere(tree: Tree) -> None:
     assert (drive.name, partition.name, partition.below) == ("cciss/c0d0", "cciss/c0d0p1", "cciss/c0d0")
 
 
+@pytest.mark.parametrize("name", ["vda", "xvdb"])
+def test_a_disk_of_a_virtual_machine_is_no_hard_disk_whatever_it_says(tree: Tree, name: str) -> None:
+    tree.disk(name, "252:0", 1 << 30, "virtio0", {"queue/rotational": "1"}, {"serial": "S1"})
+    assert drive_by_identity("S1", tree.sys).kind == "virtual disk"
+
+
 def test_a_scsi_drive_has_its_serial_in_vital_product_data(tree: Tree) -> None:
     hardware = {"model": "ST4000NM0035-1V4", "rev": "TN05", "wwid": "naa.5000c500a1b2c3d4"}
     attributes = {"queue/scheduler": "none [mq-deadline]", "queue/rotational": "1", "queue/discard_max_bytes": "0"}
@@ -91,7 +97,7 @@ def test_a_scsi_drive_has_its_serial_in_vital_product_data(tree: Tree) -> None:
     page.write_bytes(b"\x00\x80\x00\x14" + b"            ZC1ABCDE")
     found = drive_by_identity("ZC1ABCDE", tree.sys)
     assert (found.firmware, found.wwn, found.scheduler) == ("TN05", "naa.5000c500a1b2c3d4", "mq-deadline")
-    assert (found.rotational, found.discard) == (True, False)
+    assert (found.rotational, found.discard, found.kind) == (True, False, "hard disk")
     assert found.identities == ("ZC1ABCDE", "naa.5000c500a1b2c3d4")
 
 

@@ -77,7 +77,7 @@ def test_the_stack_comes_up_once_and_each_watcher_is_named(machine: Machine) -> 
         assert token.stat().st_mode & 0o777 == 0o600
     tokens = {row["name"]: row["scope"] for row in json.loads(machine.run("--output", "json", "token", "list").stdout)}
     assert tokens == {
-        "first": "admin",
+        "admin": "admin",
         "prometheus of this machine": "read",
         "alertmanager of this machine": "operate",
     }

@@ -20,7 +20,7 @@ def test_drives_are_listed_with_the_gates_word(page: Page, service: Service, tmp
     with loop_drive(tmp_path / "free") as free, loop_drive(tmp_path / "used") as used:
         command("mkfs.ext4", "-q", used.node)
         log_in(page, service, "/drives")
-        for drive, word in ((free, "not in use"), (used, "not eligible as a raw device")):
+        for drive, word in ((free, "not in use"), (used, "in use, or with something on it")):
             section = page.locator("section.drive").filter(
                 has=page.locator("h2 code", has_text=re.compile(f"^{drive.node.name}$"))
             )

@@ -60,15 +60,8 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 def kind_of(drive: Mapping[str, Any]) -> list[str]:
     """Description of a drive: size, kind, model, and whether it is read-only."""
-    if drive["backing_file"]:
-        kind = f"loop device over {drive['backing_file']}"
-    elif drive["raid_level"]:
-        kind = drive["raid_level"]
-    elif drive["rotational"]:
-        kind = "hard disk"
-    else:
-        kind = "SSD, TRIM supported" if drive["discard"] else "SSD, no TRIM"
-    facts = [format_size(drive["size_bytes"]), kind, drive["model"]]
+    trim = ("TRIM supported" if drive["discard"] else "no TRIM") if drive["kind"] == "SSD" else None
+    facts = [format_size(drive["size_bytes"]), drive["kind"], trim, drive["model"]]
     return [*(fact for fact in facts if fact), *(["read-only"] if drive["read_only"] else [])]
 
 

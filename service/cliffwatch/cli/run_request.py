@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,9 @@ def print_plan(plan: dict[str, Any]) -> None:
         put(f"would write  {'nothing' if total == 0 else 'no file and no drive of this machine itself'}")
     bound = "not bounded: as fast as the target takes it" if total is None else f"{format_size(total)} in the whole run"
     put(f"in all       {bound}")
+    if plan.get("lasts"):
+        until = datetime.now(UTC) + timedelta(seconds=plan["planned_seconds"])
+        put(f"lasts        {plan['lasts']}; until {until:%Y-%m-%d %H:%MZ} if it starts now")
     put(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
     for drive in plan.get("drives") or []:
         put(f"drive        {drive}")

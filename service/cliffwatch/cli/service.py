@@ -84,7 +84,6 @@ def up(
     say(
         f"the service is {'already running' if was_running else 'ready'} at {daemon.url}",
         f"  token:        {session.token_path()}",
-        *([] if had_token else [f"                {session.token()} (shown this once)"]),
         f"  log:          {log}",
         *([f"  pages:        {daemon.url}/login#{session.token()}"] if sys.stderr.isatty() or not had_token else []),
     )

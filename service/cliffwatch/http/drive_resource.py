@@ -41,6 +41,7 @@ class DriveBody(BaseModel):
     firmware: str | None
     serial: str | None
     wwn: str | None
+    kind: str
     rotational: bool | None
     discard: bool
     read_only: bool
@@ -72,6 +73,7 @@ def _drive_body(examined: ExaminedDrive) -> DriveBody:
         firmware=drive.firmware,
         serial=drive.serial,
         wwn=drive.wwn,
+        kind=drive.kind,
         rotational=drive.rotational,
         discard=drive.discard,
         read_only=drive.read_only,

@@ -28,7 +28,8 @@ class PlanBody(BaseModel):
 
     With several targets, `path` and `command` are those of the first, and `written_bytes` is the sum. `confirmation` is
     the sentence to give as `target.confirmation`, `confirmations` has those of all targets; null where none is needed.
-    `drives` are drives of other hosts that the run would watch; empty if it would watch the drives below its targets.
+    `planned_seconds` is the length of the load, `lasts` that of each phase in words. `drives` are drives of other hosts
+    that the run would watch; empty if it would watch the drives below its targets.
     """
 
     run_id: str
@@ -44,6 +45,8 @@ class PlanBody(BaseModel):
     confirmation: str | None
     confirmations: list[str | None]
     drives: list[str]
+    planned_seconds: float
+    lasts: str
     workload: Workload
 
 
@@ -70,5 +73,7 @@ def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
         confirmation=confirmations[0],
         confirmations=confirmations,
         drives=list(plan.drives),
+        planned_seconds=plan.workload.phases.load_seconds,
+        lasts=plan.workload.phases.words,
         workload=plan.workload,
     )

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from cliffwatch.http.context import Services
 from cliffwatch.http.paging import Page, decode_page, page_of
 from cliffwatch.http.times import Time
+from cliffwatch.model.workload import Phases
 from cliffwatch.store.models import WorkloadRow
 from cliffwatch.store.queries import workloads_page
 
@@ -14,12 +15,13 @@ _SORT, _KEY = "workloads:name", (str,)
 
 
 class WorkloadBody(BaseModel):
-    """A version of a workload."""
+    """A version of a workload. `lasts`: the length of each phase in words; empty for a document that is not valid."""
 
     name: str
     version: int
     engine: str
     description: str
+    lasts: str
     document: dict[str, Any]
     created_at: Time
 
@@ -32,9 +34,17 @@ def workload_body(row: WorkloadRow) -> WorkloadBody:
         version=row.version,
         engine=str(document.get("engine", "")),
         description=str(document.get("description", "")),
+        lasts=_lasts(document),
         document=document,
         created_at=row.created_at,
     )
+
+
+def _lasts(document: dict[str, Any]) -> str:
+    try:
+        return Phases.model_validate(document.get("phases")).words
+    except ValidationError:
+        return ""
 
 
 def listed_workloads(services: Services, limit: int, page: str | None = None) -> Page[WorkloadBody]:

@@ -31,6 +31,8 @@ SECTOR_BYTES = 512
 BY_ID, BY_PATH = "/dev/disk/by-id/", "/dev/disk/by-path/"
 #: Placeholder of a drive that was given no identity: `eui.0000000000000000`.
 _ALL_ZERO = re.compile(r"([a-z0-9]+\.)?[0 :-]+")
+#: Kernel names of the disks of virtual machines: virtio and Xen.
+_VIRTUAL = re.compile(r"x?vd[a-z]")
 #: Names of whole block devices that are not drives: memory, optical media, floppies.
 _NOT_DRIVES = ("ram", "zram", "sr", "fd")
 
@@ -78,6 +80,17 @@ class Drive:
     def identities(self) -> tuple[str, ...]:
         """All strings that name this drive and stay the same when kernel names change."""
         return tuple(self.named_identities.values())
+
+    @property
+    def kind(self) -> str:
+        """Kind of the drive in words; virtual disks say of themselves that they rotate, whatever is below them."""
+        if self.backing_file is not None:
+            return f"loop device over {self.backing_file}"
+        if self.raid_level is not None:
+            return self.raid_level
+        if _VIRTUAL.match(self.name):
+            return "virtual disk"
+        return "hard disk" if self.rotational else "SSD"
 
     @property
     def leaves(self) -> tuple["Drive", ...]:

@@ -8,10 +8,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, fi
 from cliffwatch.base.documents import load_yaml, readable_yaml, why_unreadable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
-from cliffwatch.base.units import Duration, format_duration
+from cliffwatch.base.units import Duration, format_duration, format_length
 from cliffwatch.model.address import address
 from cliffwatch.model.document import Name, Strict
 from cliffwatch.model.limits import limit_list, limit_text, parse_limit
+from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.model.steady import ROUNDS as STEADY_ROUNDS
 
 DAY_SECONDS = 86_400.0
@@ -46,6 +47,13 @@ class Phases(Strict):
     def load_seconds(self) -> float:
         """Seconds for which the engine makes load."""
         return self.longest_warm_up + self.baseline + self.soak
+
+    @property
+    def words(self) -> str:
+        """Length of each phase that there is: `warm-up 30m, baseline 1h, soak 36h`."""
+        phases = {Phase.WARM_UP: self.longest_warm_up, Phase.BASELINE: self.baseline, Phase.SOAK: self.soak}
+        lengths = phases | {Phase.COOL_DOWN: self.cool_down}
+        return ", ".join(f"{phase_words(name)} {format_length(length)}" for name, length in lengths.items() if length)
 
     @property
     def longest_warm_up(self) -> float:

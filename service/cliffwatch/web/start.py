@@ -41,10 +41,11 @@ def show_form(
     services: Context,
     visitor: AnyVisitor,
     workload: str = "",
+    device: str = "",
     again: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
 ) -> Response:
-    """Form to start a run; `again` is a run whose request fills it in."""
-    form = {"workload": workload, "target_kind": "directory"}
+    """Form to start a run. `device`: a drive's serial or WWN to fill in; `again`: a run whose request fills it in."""
+    form = {"workload": workload, "target_kind": "device" if device else "directory", "target": device}
     if again is not None:
         row = find_run(services, again)
         form = _as_before(again, request_of(row), stored_workload(row, services.workloads))
@@ -150,5 +151,6 @@ def _form(
         durations=DURATIONS,
         has_details=any(form.get(name) for name in ("labels", "drives", "prometheus", *DURATIONS)),
         plan=plan,
+        ends=None if plan is None else services.clock.wall() + plan.planned_seconds,
         problem=problem,
     )
