@@ -167,7 +167,7 @@ def test_what_is_no_mapping_is_named_as_such(lasting_api: Api, field: str) -> No
 
 
 @pytest.mark.parametrize(
-    "path", ["/nothing", "/api", "/api/v1", "/api/v1/run", "/api/v1/runs/", "/api/v2/runs", "/%00"]
+    "path", ["/nothing", "/apis", "/api/v1", "/api/v1/run", "/api/v1/runs/", "/api/v2/runs", "/%00"]
 )
 def test_a_path_that_is_none_is_not_found(lasting_api: Api, path: str) -> None:
     check(lasting_api.client.get(path), Code.NOT_FOUND)

@@ -56,7 +56,7 @@ def test_a_cliff_is_found(tmp_path: Path) -> None:
     assert cliff["kind"] == "cliff"
     assert cliff["ratio"] == pytest.approx(30, rel=0.05)
     assert cliff["onset_seconds"] == pytest.approx(2000, abs=20)
-    assert "the publish p99" in document["verdict"]["reasons"][0]
+    assert "publish p99 rose" in document["verdict"]["reasons"][0]
 
 
 def outcome(directory: Path) -> dict[str, Any]:
