@@ -35,7 +35,7 @@ def verdict(path: Path, format_: OutputFormat, lines: Iterable[str], *arguments:
     result = analyze(path, format_, *arguments)
     if isinstance(result.exception, Problem):
         return "refused", "; ".join(f"{fault.field}: {fault.message}" for fault in result.exception.faults)
-    return result.stdout.splitlines()[0].removeprefix("verdict: "), result.stderr
+    return result.stdout.splitlines()[0].removeprefix("verdict: "), result.stdout
 
 
 def first(output: Output) -> Sample:

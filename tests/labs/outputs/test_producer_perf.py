@@ -27,7 +27,7 @@ def total(records: int) -> str:
 def verdict(path: Path, lines: list[str]) -> tuple[str, str]:
     path.write_text("".join(f"{each}\n" for each in lines))
     result = analyze(path, "producer-perf")
-    return result.stdout.splitlines()[0].removeprefix("verdict: "), result.stderr
+    return result.stdout.splitlines()[0].removeprefix("verdict: "), result.stdout
 
 
 def healthy(count: int) -> list[str]:

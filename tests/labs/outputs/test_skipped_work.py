@@ -29,7 +29,7 @@ def progress(tps: list[int], due: int) -> list[str]:
 def test_skipped_transactions_degrade_though_latency_stays(tmp_path: Path, mode: str) -> None:
     result = analyzed(tmp_path / "progress.err", progress([500] * 60 + [350] * 60, due=500), "--mode", mode)
     assert result.stdout.startswith("verdict: degraded")
-    assert "90,000 of 600,000 operations that were due were skipped (15 %)." in result.stderr
+    assert "90,000 of 600,000 operations that were due were skipped (15 %)." in result.stdout
 
 
 def test_without_a_skipped_transaction_the_same_lines_pass(tmp_path: Path) -> None:
