@@ -1,4 +1,4 @@
-"""What scripts read is on stdout, and what people read beside it on stderr; a list of runs fits a terminal."""
+"""What a command prints for scripts is on stdout, its other lines are on stderr; `run list` fits 100 columns."""
 
 import csv
 from pathlib import Path

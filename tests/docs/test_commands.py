@@ -32,13 +32,15 @@ NOT_RUN = {
     "python3 -m venv /opt/cliffwatch": "is of the machine itself: tests/install runs these lines on a bare Debian",
     "cliffwatch status --watch": "lasts until Ctrl-C: tests/cli/test_cli_status_page.py runs it",
     "make down": "`cliffwatch down`, which ends these tests",
-    "cliffwatch drill --variant trim": "takes minutes: tests/cli/drill/test_drill.py runs each variant",
-    "cliffwatch drill --variant over-provisioned": "takes minutes: tests/cli/drill/test_drill.py runs each variant",
-    "curl": "the upload of `cliffwatch run import`: tests/labs/bundle/test_bundle_import.py posts the same",
+    "curl --cacert": "asks a gateway on another host: tests/exporters/gateway starts one",
+    'curl --fail -H "Authorization: Bearer $TOKEN"': "the upload of `cliffwatch run import`: tests/labs/bundle/test_bundle_import.py posts the same",
     "cp .env.example .env": "belongs to docker compose",
     "docker compose": "needs a Docker engine: tests/compose/test_stack_on_docker.py runs these lines on one of its own",
     "python -m cliffwatch_drive_exporter": "serves until it is ended: tests/exporters/drive starts it",
     "cliffwatch-drive mount": "shows the form only: tests/labs/aging mounts",
+    "make bench": "measures for hours",
+    "python -m bench NAME": "measures for minutes or hours",
+    "cliffwatch drill": "takes minutes: tests/cli/drill/test_drill.py runs each variant",
     "make -C exporters/ebpf": "builds for minutes: setup/watchers calls it",
     "exporters/ebpf/check": "says what this kernel allows: tests/exporters/ebpf calls it",
     "cliffwatch-load kafka --config FILE": "shows the form only: tests/engines/kafka runs each",
@@ -53,10 +55,15 @@ INSTEAD = (
     (r"'the sentence'", "'{sentence}'"),
     (r"10\.0\.0\.1:9092", "127.0.0.1:{closed}"),
     (r"http://127\.0\.0\.1:9890", "http://127.0.0.1:{closed}"),
+    (r"http://127\.0\.0\.1:9899", "http://127.0.0.1:{port}"),
     # Hours of load, and minutes of simulation.
     (r"--soak 36h", "--soak 1s"),
     (r"(?<=what-if )field-report", "my-drive.yaml"),
     (r"capacity=3\.84TB --set rate=0\.3GB --set duration=24h", "capacity=6.4GB --set rate=0.1GB --set duration=5min"),
+)
+#: A line of an indented block that is a command.
+BEGINS = re.compile(
+    r"^    (?:[A-Z_]+=\S+ )?(?:cliffwatch|make|python|curl|docker|sudo|cp|apt-get|install|exporters/)", re.MULTILINE
 )
 OBSERVED = "cliffwatch run start observe-redpanda --target observed:orders"
 WAITED = "cliffwatch run start mine.yaml --target directory:/mnt/test --wait"
@@ -163,7 +170,7 @@ class Reader:
         for pattern, instead in INSTEAD:
             if re.search(pattern, text):
                 words = {"state": self.machine.state, "drive": self.drive, "target": self.target, "closed": self.closed}
-                words |= {"sentence": self.sentence() if "{sentence}" in instead else ""}
+                words |= {"port": self.machine.port, "sentence": self.sentence() if "{sentence}" in instead else ""}
                 text = re.sub(pattern, instead.format(**words), text)
         return text
 
@@ -230,6 +237,13 @@ def reader(tmp_path_factory: pytest.TempPathFactory, drive: Path, volume: Path) 
         for machine in (reader.machine, reader.elsewhere):
             end(machine)
             assert find_daemon(machine.state) is None
+
+
+def test_every_page_begins_with_a_command() -> None:
+    pages = {str(page.relative_to(ROOT)): page.read_text() for page in sorted((ROOT / "docs").rglob("*.md"))}
+    without = [page for page, text in pages.items() if not BEGINS.search(text.partition("\n## ")[0])]
+    # The commands themselves, and pages of which each section begins with its own.
+    assert without == ["docs/cli.md", "docs/install.md", "docs/triage.md"]
 
 
 def reason_not_to_run(command: Command) -> str | None:

@@ -38,7 +38,7 @@ TARGET = cast("PartTarget", SimpleNamespace(examination=SimpleNamespace(target="
 
 @pytest.fixture
 def cleared(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What was cleared in the target itself."""
+    """The targets whose files were cleared."""
     cleared: list[object] = []
     monkeypatch.setattr(prepare, "surroundings", lambda context, target: None)
     monkeypatch.setattr(prepare, "clear_files", lambda context, held: cleared.append(held))

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 from testkit.loops import command, loop_drive
 from testkit.ports import free_port
 from testkit.service import Service
@@ -16,15 +16,33 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 from tests.web.conftest import log_in
 
 
+def _section(page: Page, drive: str) -> Locator:
+    """The section of the page about the drive of this name."""
+    return page.locator("section.drive").filter(has=page.locator("h2 code", has_text=re.compile(f"^{drive}$")))
+
+
 def test_drives_are_listed_with_the_gates_word(page: Page, service: Service, tmp_path: Path) -> None:
     with loop_drive(tmp_path / "free") as free, loop_drive(tmp_path / "used") as used:
         command("mkfs.ext4", "-q", used.node)
         log_in(page, service, "/drives")
-        for drive, word in ((free, "not in use"), (used, "in use, or with something on it")):
-            section = page.locator("section.drive").filter(
-                has=page.locator("h2 code", has_text=re.compile(f"^{drive.node.name}$"))
-            )
-            expect(section).to_contain_text(word)
+        for drive, word in ((free, "not in use"), (used, "there is a file system on the drive")):
+            expect(_section(page, drive.node.name)).to_contain_text(word)
+
+
+def test_reasons_that_are_unfolded_stay_so_when_the_list_refreshes(
+    page: Page, service: Service, tmp_path: Path
+) -> None:
+    with loop_drive(tmp_path / "used") as used:
+        command("mkfs.ext4", "-q", used.node)
+        log_in(page, service, "/drives")
+        section = _section(page, used.node.name)
+        reasons = section.locator("details")
+        reasons.locator("summary").click()
+        section.locator("h2").evaluate("heading => { heading.dataset.stale = 'yes' }")
+        # Shown again, a page refreshes at once, and the refresh takes away the attribute that the service did not send.
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        expect(section.locator("h2")).not_to_have_attribute("data-stale", "yes")
+        expect(reasons).to_have_attribute("open", "")
 
 
 def _samples(device: str) -> list[str]:
@@ -50,12 +68,11 @@ def _see_health(browser: Browser, service: Service, reported: str, silent: str) 
     context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}")
     page = context.new_page()
     log_in(page, service, "/drives")
-    section = page.locator("section.drive")
-    shown = section.filter(has=page.locator("h2 code", has_text=re.compile(f"^{reported}$")))
+    shown = _section(page, reported)
     for words in ("41 °C", "102 %", "8 %"):
         expect(shown).to_contain_text(words)
     expect(shown).not_to_contain_text("write amplification")
-    other = section.filter(has=page.locator("h2 code", has_text=re.compile(f"^{silent}$")))
+    other = _section(page, silent)
     expect(other).to_contain_text("No health log (SMART)")
     context.close()
 

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
+from cliffwatch.gate.objections import OBJECTIONS
 from cliffwatch.http.context import Context
 from cliffwatch.http.drive_resource import listed_drives
 from cliffwatch.web.page import PageRoute, show
@@ -14,4 +15,5 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 def show_drives(request: Request, services: Context, visitor: AnyVisitor) -> Response:
     """Page of the machine's drives with their health, and the safety gate's objections to each."""
     listed, unknown = listed_drives(services)
-    return show(request, "drives.html", visitor, drives=listed, unknown=unknown)
+    meanings = {code: kind.meaning for code, kind in OBJECTIONS.items()}
+    return show(request, "drives.html", visitor, drives=listed, unknown=unknown, meanings=meanings)

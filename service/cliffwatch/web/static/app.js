@@ -37,11 +37,13 @@
     return answer;
   }
 
+  // Whether a <details> is open is its reader's, so an update leaves it as it is.
+  const isReaders = (present, name) => present.nodeName === "DETAILS" && name === "open";
   // Makes `present` like `wanted` and leaves alone what is like it already, with its focus and its place.
   function update(present, wanted) {
     if (present.isEqualNode(wanted)) return;
     if (present.nodeType !== Node.ELEMENT_NODE) { present.nodeValue = wanted.nodeValue; return; }
-    for (const { name } of [...present.attributes]) if (!wanted.hasAttribute(name)) present.removeAttribute(name);
+    for (const { name } of [...present.attributes]) if (!wanted.hasAttribute(name) && !isReaders(present, name)) present.removeAttribute(name);
     for (const { name, value } of wanted.attributes) if (present.getAttribute(name) !== value) present.setAttribute(name, value);
     const known = new Map([...present.children].filter((child) => child.id).map((child) => [child.id, child]));
     let place = present.firstChild;
