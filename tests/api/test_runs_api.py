@@ -357,4 +357,4 @@ def test_drives_are_listed_with_what_speaks_against_them(api: Api) -> None:
     assert body["next_page"] is None
     for drive in body["items"]:
         assert drive["size_bytes"] > 0
-        assert all(set(objection) == {"code", "message"} for objection in drive["objections"])
+        assert all(set(objection) == {"code", "meaning", "message"} for objection in drive["objections"])

@@ -33,7 +33,7 @@ NOT_RUN = {
     "cliffwatch status --watch": "lasts until Ctrl-C: tests/cli/test_cli_status_page.py runs it",
     "make down": "`cliffwatch down`, which ends these tests",
     "curl --cacert": "asks a gateway on another host: tests/exporters/gateway starts one",
-    'curl --fail -H "Authorization: Bearer $TOKEN"': "the upload of `cliffwatch run import`: tests/labs/bundle/test_bundle_import.py posts the same",
+    'curl --fail -H "Authorization: Bearer $TOKEN"': "an upload: tests/labs/bundle/test_bundle_import.py posts it",
     "cp .env.example .env": "belongs to docker compose",
     "docker compose": "needs a Docker engine: tests/compose/test_stack_on_docker.py runs these lines on one of its own",
     "python -m cliffwatch_drive_exporter": "serves until it is ended: tests/exporters/drive starts it",

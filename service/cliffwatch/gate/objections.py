@@ -20,6 +20,11 @@ class Objection:
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", shown(self.message))
 
+    @property
+    def meaning(self) -> str:
+        """The meaning of the code, without what is at fault this time."""
+        return OBJECTIONS[self.code].meaning
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectionKind:

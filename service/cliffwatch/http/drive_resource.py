@@ -84,6 +84,8 @@ def _drive_body(examined: ExaminedDrive) -> DriveBody:
         chunk_bytes=drive.chunk_bytes,
         members=[member.name for member in drive.members],
         identities=list(examined.names),
-        objections=[ObjectionBody(code=item.code, message=item.message) for item in examined.objections],
+        objections=[
+            ObjectionBody(code=item.code, meaning=item.meaning, message=item.message) for item in examined.objections
+        ],
         health=None if examined.health is None else DriveHealthBody.model_validate(asdict(examined.health)),
     )

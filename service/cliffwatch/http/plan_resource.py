@@ -17,9 +17,10 @@ class PlannedWriteBody(BaseModel):
 
 
 class ObjectionBody(BaseModel):
-    """A reason for which the safety gate would refuse the run."""
+    """A reason for which the safety gate would refuse the run. `meaning` is that of the code, `message` this case."""
 
     code: str
+    meaning: str
     message: str
 
 
@@ -69,7 +70,9 @@ def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
         written_bytes=sum(written) if len(written) == len(plans) else None,
         direct=all(each.direct for each in plans),
         notes=list(plan.notes),
-        objections=[ObjectionBody(code=item.code, message=item.message) for item in plan.objections],
+        objections=[
+            ObjectionBody(code=item.code, meaning=item.meaning, message=item.message) for item in plan.objections
+        ],
         confirmation=confirmations[0],
         confirmations=confirmations,
         drives=list(plan.drives),

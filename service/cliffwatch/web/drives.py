@@ -2,7 +2,6 @@
 
 from fastapi import APIRouter, Request, Response
 
-from cliffwatch.gate.objections import OBJECTIONS
 from cliffwatch.http.context import Context
 from cliffwatch.http.drive_resource import listed_drives
 from cliffwatch.web.page import PageRoute, show
@@ -15,5 +14,4 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 def show_drives(request: Request, services: Context, visitor: AnyVisitor) -> Response:
     """Page of the machine's drives with their health, and the safety gate's objections to each."""
     listed, unknown = listed_drives(services)
-    meanings = {code: kind.meaning for code, kind in OBJECTIONS.items()}
-    return show(request, "drives.html", visitor, drives=listed, unknown=unknown, meanings=meanings)
+    return show(request, "drives.html", visitor, drives=listed, unknown=unknown)
