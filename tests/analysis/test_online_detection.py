@@ -7,7 +7,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from testkit.soaks import heavy, lognormal, queue
+from testkit.soaks import heavy, hidden, lognormal, queue
 from testkit.soaks.lognormal import LOOK_ALIKES
 from testkit.soaks.scoring import score
 from testkit.soaks.soak import Soak
@@ -58,6 +58,13 @@ def test_a_slow_drift_is_raised_before_it_is_large(generator: ModuleType) -> Non
 def test_what_only_looks_like_a_degradation_raises_nothing(generator: ModuleType, look_alike: str) -> None:
     soak = generator.make(6, (), (look_alike,), HOURS).only(*COLUMNS)
     assert raised(soak) == []
+
+
+@pytest.mark.parametrize("seed", [20111, 20171], ids=["later", "longer"])
+def test_a_compaction_that_is_later_or_longer_than_those_before_it_is_no_change(seed: int) -> None:
+    soak = hidden.make(seed).only(*COLUMNS)
+    assert "compaction" in soak.healthy
+    assert not score(soak, raised(soak), online=True).false_alarms
 
 
 @pytest.mark.parametrize("columns", [("p99",), ("p99", "device_write_latency"), ("p50", "p999"), COLUMNS], ids=" ".join)

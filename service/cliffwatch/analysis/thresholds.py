@@ -156,7 +156,7 @@ CORROBORATED_SMALL, SMALL_RATIO = 15, 2.2
 ALONE, CONTRADICTED, DURING_MORE_LOAD, UNLEARNED = 30, 72, 180, 40
 #: A rise this many tolerances away from its due time is none of the periodic excursions: a tolerance from few
 #: excursions is not exact.
-OFF_SCHEDULE = 1.5
+OFF_SCHEDULE = 2.0
 #: Most windows by which a run's own excursions may delay a corroborated rise (12 min), and any other rise (1 h).
 PATIENCE, PATIENCE_OTHERWISE = 72, 360
 #: Least sum of the client's and the device's rise, each in its standard deviations, where the device alone is not

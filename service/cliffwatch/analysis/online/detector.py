@@ -250,9 +250,10 @@ class OnlineDetector:
             excursions = judge.excursions
             if height > excursions.enter and not excursions.is_open:
                 return False
-            began = excursions.start if excursions.is_open else at - blocks_since(channel, span) * BLOCK
+            lasted = blocks_since(channel, span) * BLOCK
+            began = excursions.start if excursions.is_open else at - lasted
             amplified = self._correlated.amplified(span * BLOCK, span * BLOCK)
-            return excursions.is_outlasted(span * BLOCK, began, height, bool(devices), amplified)
+            return excursions.is_outlasted(lasted, began, height, bool(devices), amplified)
 
         factor = FURTHER_STEP if is_further else 1.0
         step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)
