@@ -195,3 +195,19 @@ def test_no_cliff_holds_while_there_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "said"), [(1, "once more"), (2, "2 times more"), (1200, "1,200 times more")])
 def test_how_often_a_limit_was_broken_besides(count: int, said: str) -> None:
     assert times_more(count) == said
+
+
+@pytest.mark.parametrize(
+    ("limit", "slow", "said"),
+    [
+        ("p99 <= 20ms", range(60), "The baseline did not keep it either (50 ms)."),
+        ("p99 <= 20ms", range(30, 60), ""),
+        ("operations >= 5000/s over any 1m", range(30, 60), "The baseline did not keep it either (1,000 /s)."),
+    ],
+)
+def test_a_limit_that_the_baseline_had_broken_already_is_said_to_be_so(
+    tmp_path: Path, limit: str, slow: range, said: str
+) -> None:
+    document, _ = judged(tmp_path, JournalPlan(latency=slow_in(slow), baseline_windows=12), limit)
+    (reason,) = (reason for reason in document["verdict"]["reasons"] if reason.startswith("The limit"))
+    assert reason.partition("). ")[2] == said

@@ -24,7 +24,8 @@ class Judged:
     """Result for one limit. `unjudged` says why it could not be judged; empty where it could.
 
     `margin` is how far the worst value was from the bound, as text; empty where that is not known. `windows` and
-    `operations` are the numbers of windows and operations that it was judged by.
+    `operations` are the numbers of windows and operations that it was judged by. `in_baseline` is the value of the
+    declared baseline, as text, if the baseline broke a limit that the run broke; else empty.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Judged:
     margin: str = ""
     windows: int = 0
     operations: int = 0
+    in_baseline: str = ""
 
     @property
     def held(self) -> bool:

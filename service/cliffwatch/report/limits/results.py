@@ -19,7 +19,7 @@ from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.windows import QUANTILE_NAMES, quantiles_in
 from cliffwatch.model.limits import MEAN, QUANTILES, Limit, LimitSubject, parse_limit
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.model.phase import JUDGED_PHASES
+from cliffwatch.model.phase import JUDGED_PHASES, Phase
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.findings import ReportedFinding, isolated_in
 from cliffwatch.report.format import elapsed, latency
@@ -35,6 +35,8 @@ from cliffwatch.telemetry.increases import increase
 SPAN_LIMIT = 100
 #: Names of percentiles in windows, by their names in limits.
 _STORED = dict(zip(("p50", "p90", "p99", "p99.9", "p99.99"), QUANTILE_NAMES, strict=True)) | {"max": "max"}
+#: Limits on what is found in the whole run, which says nothing of its baseline.
+_OF_THE_WHOLE_RUN = frozenset({LimitSubject.FINDINGS, LimitSubject.ISOLATED, LimitSubject.RECOVERY})
 #: The percentile of a window, by the name in a limit, that is no lower than the limit's own.
 _NO_LOWER = _STORED | {"p95": _STORED["p99"]}
 
@@ -46,11 +48,23 @@ def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judg
     windows = [window for window in run.windows if window.phase in JUDGED_PHASES and window.seconds > 0]
     operations = sum(window.counters.get("operations", 0) for window in windows)
     judged = (
-        replace(_judge(parse_limit(text), run, windows, found), windows=len(windows), operations=operations)
+        replace(_judged_by_phases(parse_limit(text), run, windows, found), windows=len(windows), operations=operations)
         for text in run.order.workload.limits
     )
     missed = _missed(run.judged or run.coverage)
     return tuple(replace(each, unjudged=missed) if each.held and missed else each for each in judged)
+
+
+def _judged_by_phases(
+    limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[ReportedFinding]
+) -> Judged:
+    """Judge a limit, and where it was broken, say whether the declared baseline as a whole had broken it already."""
+    judged = _judge(limit, run, windows, found)
+    baseline = [window for window in windows if window.phase == Phase.BASELINE]
+    if not judged.broken or not baseline or limit.subject in _OF_THE_WHOLE_RUN:
+        return judged
+    before = _judge(replace(limit, over_seconds=None), run, baseline, ())
+    return replace(judged, in_baseline=before.broken[0].worst if before.broken else "")
 
 
 def _missed(coverage: Coverage | None) -> str:
@@ -70,7 +84,9 @@ def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ..
         elif each.broken:
             first = each.broken[0]
             more = f", and {times_more(len(each.broken) - 1)}" if len(each.broken) > 1 else ""
-            result.append(LimitOutcome(f'The limit "{each.text}" was broken {_place(first, zero)}{more}.', True))
+            already = f" The baseline did not keep it either ({each.in_baseline})." if each.in_baseline else ""
+            place = f"{_place(first, zero)}{more}"
+            result.append(LimitOutcome(f'The limit "{each.text}" was broken {place}.{already}', True))
     return tuple(result)
 
 
