@@ -15,7 +15,7 @@ from cliffwatch.analysis.table import Table
 from cliffwatch.base.documents import why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.text_files import UnreadableTextError, opened_text
-from cliffwatch.base.units import format_length, format_number, format_ratio, six_digits
+from cliffwatch.base.units import format_length, format_number, format_rate, format_ratio, six_digits
 from cliffwatch.cli import completion
 from cliffwatch.cli.output import ABSENT, Output, print_json, put, show_latency, show_seconds, table_lines
 from cliffwatch.cli.paths import is_file
@@ -293,7 +293,7 @@ def _quantity(value: float | None, unit: str | None) -> str:
     if value is None:
         return ABSENT
     if unit == "operations_per_second":
-        return f"{format_number(value)}/s"
+        return format_rate(value)
     return show_latency(value) if unit == "seconds" else format_number(value)
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cliffwatch.base.units import format_number, format_rare_share
+from cliffwatch.base.units import format_rare_share
 from cliffwatch.journal import JournalWindow
 from cliffwatch.model.limits import LimitSubject
-from cliffwatch.report.format import byte_rate
+from cliffwatch.report.format import byte_rate, rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,6 @@ def _errors(window: JournalWindow) -> float:
     return window.counters.get("errors", 0) + window.counters.get("skipped", 0)
 
 
-def _rate_text(rate: float | None) -> str:
-    return "–" if rate is None else f"{format_number(rate)}/s"
-
-
 def _share_text(share: float | None) -> str:
     return "–" if share is None else format_rare_share(share)
 
@@ -47,7 +43,7 @@ QUOTIENTS = {
     LimitSubject.OPERATIONS: Quotient(
         lambda window: window.counters.get("operations", 0),
         lambda window: window.seconds,
-        _rate_text,
+        rate,
         "operations",
         "the engine counts no operations",
     ),
