@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 from testkit.browsers import CUT_OFF
-from testkit.recorded_runs import LOAD_START
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from testkit.service import Service
 from tests.api.notifications import alert, notification
+from tests.report.finishing import finish
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.journal import Event, EventLog, EventType
@@ -67,6 +68,18 @@ def test_nothing_is_cut_off_on_a_phone(page: Page, service: Service, runs: dict[
         assert page.evaluate(CUT_OFF) == [], path
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert overflow <= 0, f"{path} is wider than the screen"
+
+
+def test_a_long_path_fits_a_phone(page: Page, service: Service) -> None:
+    path = "/mnt/" + "the_second_drive_of_the_third_rack_" * 3
+    plan = JournalPlan(run_id="long-path", target=f"directory:{path}")
+    finish(make_journal(service.state_directory / "runs" / "long-path", plan))
+    service.rebuild_index()
+    page.set_viewport_size({"width": PHONE_WIDTH, "height": 844})
+    log_in(page, service, "/runs/long-path")
+    expect(page.locator("#live")).to_have_attribute("data-ready", "true")
+    expect(page.locator("main")).to_contain_text(path)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
 def test_the_gates_answer_fits_a_phone(page: Page, service: Service) -> None:

@@ -11,9 +11,13 @@ window.runCharts = function (shown) {
   const LINES = [["p50", "--p50", 1.5], ["p99", "--p99", 2], ["p999", "--p999", 1.25], ["device_write_latency", "--device", 1.5]];
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
   const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
+  const TENS = Array.from({ length: 36 }, (_, index) => [1, 2, 5][index % 3] * 10 ** (Math.floor(index / 3) - 2));
   let latencyChart = null, rateChart = null, drawSoon = false;
 
-  const { latency, byteRate: bytes, elapsed } = window.quantities;
+  const { latency, byteRate: bytes, rate: plain, elapsed } = window.quantities;
+  // A load that counts no bytes, such as a database's, is drawn by its operations.
+  const inBytes = () => column("bytes_per_second").some((value) => value > 0) || !column("operations_per_second").some((value) => value > 0);
+  const throughput = (value) => (inBytes() ? bytes(value) : plain(value));
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const logarithmic = (values) => values.map((value) => (value > 0 ? value : null));
   const phaseWords = (name) => name.replaceAll("_", "-");
@@ -78,7 +82,7 @@ window.runCharts = function (shown) {
       width: Math.max(240, element.clientWidth), height: height, legend: { show: false },
       cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
       scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS, space: 74 }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: POWERS_OF_TWO }) })],
+      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS, space: 74 }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: () => (inBytes() ? POWERS_OF_TWO : TENS) }) })],
       series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: true, size: 4, fill: colour(shade), filter: alone }, spanGaps: false })), distribution === 3 ? [ages()] : []),
       hooks: { drawClear: [background], draw: distribution === 3 ? [namePhases] : [], setCursor: [reportCursor], setScale: [followZoom] },
     };
@@ -111,10 +115,10 @@ window.runCharts = function (shown) {
     const phase = phases.find(([, from, to]) => at("elapsed") > from && at("elapsed") <= to);
     const what = disturbed.filter(([from, to]) => at("elapsed") > from && at("elapsed") <= to).map(([, , text]) => text).join(", ");
     byId("readout").textContent = elapsed(at("elapsed")) + " elapsed" + (phase ? " (" + phaseWords(phase[0]) + ")" : "") + ", " + when + " UTC: p50 " + latency(at("p50")) + ", p99 " + latency(at("p99"))
-      + ", p99.9 " + latency(at("p999")) + (at("stall") === null ? "" : ", nothing completed") + (what && ", marked: " + what) + ", write latency of the drive " + latency(at("device_write_latency")) + ", " + bytes(at("bytes_per_second"));
+      + ", p99.9 " + latency(at("p999")) + (at("stall") === null ? "" : ", nothing completed") + (what && ", marked: " + what) + ", write latency of the drive " + latency(at("device_write_latency")) + ", " + throughput(at(inBytes() ? "bytes_per_second" : "operations_per_second"));
   }
   const latencyData = () => [column("elapsed")].concat(LINES.map(([name]) => logarithmic(column(name))), [logarithmic(column("stall"))]);
-  const rateData = () => [column("elapsed"), column("bytes_per_second")];
+  const rateData = () => [column("elapsed"), column(inBytes() ? "bytes_per_second" : "operations_per_second")];
   function draw() {
     const stalls = column("stall").filter((age) => age !== null).length;
     byId("stalled").hidden = stalls === 0;
@@ -123,12 +127,13 @@ window.runCharts = function (shown) {
     const isEmpty = column("elapsed").length === 0;
     byId("no-windows").hidden = !isEmpty;
     byId("figures").hidden = byId("readout").hidden = isEmpty;
+    byId("rate-measure").textContent = inBytes() ? "Bytes" : "Operations";
     if (typeof uPlot === "undefined" || isEmpty) return;
     if (latencyChart === null) {
       const began = performance.now();
       const upper = byId("latency-chart"), lower = byId("rate-chart");
       latencyChart = new uPlot(options(upper, 280, LINES, latency, 3), latencyData(), upper);
-      rateChart = new uPlot(options(lower, 170, [["bytes_per_second", "--p50", 1.5]], bytes, 1), rateData(), lower);
+      rateChart = new uPlot(options(lower, 170, [["bytes_per_second", "--p50", 1.5]], throughput, 1), rateData(), lower);
       latencyChart.ready = rateChart.ready = true;
       // uPlot draws in a microtask; what is measured includes it.
       setTimeout(() => { byId("live").dataset.drawnMilliseconds = String(Math.round(performance.now() - began)); }, 0);
