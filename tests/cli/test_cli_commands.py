@@ -14,7 +14,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.version import VERSION
 from cliffwatch.cli.main import exit_status_of
 from cliffwatch.cli.reference import options_of, variable_of
-from cliffwatch.cli.workloads import as_yaml
+from cliffwatch.model.workload import workload_yaml
 
 FLAGS = [
     pytest.param(words, command, option, id=f"{words} {option.opts[0]}")
@@ -175,7 +175,7 @@ def test_a_workload_is_shown_as_one_would_write_it() -> None:
         "phases": {"baseline": "1m", "soak": "1h", "warm_up": "10s"},
         "version": 1,
     }
-    text = as_yaml(document)
+    text = workload_yaml(document)
     assert yaml.safe_load(text) == document
     assert "  job: |\n    [log]\n    rw=write\n\n    [lookup]\n" in text
     shown = ["version:", "name:", "engine:", "warm_up:", "baseline:", "soak:", "load:"]

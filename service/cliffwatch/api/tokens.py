@@ -1,9 +1,7 @@
 """/tokens: create, list and revoke API tokens."""
 
-from typing import Annotated, Literal
-
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from cliffwatch.base.errors import Code
 from cliffwatch.http.context import API_PREFIX, Admin, Context, ShortId
@@ -11,22 +9,13 @@ from cliffwatch.http.paging import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.times import Time
-from cliffwatch.model.document import Strict
+from cliffwatch.http.token_resource import TokenRequest
 from cliffwatch.model.scope import Scope
 from cliffwatch.store.models import TokenRow
 from cliffwatch.store.queries import tokens_page
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["tokens"])
 _SORT, _KEY = "tokens:created_at,id", (float, str)
-
-ScopeLabel = Literal["read", "operate", "admin"]
-
-
-class TokenRequest(Strict):
-    """A new token: its name (its user or purpose) and its scope."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}$")]
-    scope: ScopeLabel
 
 
 class TokenBody(BaseModel):

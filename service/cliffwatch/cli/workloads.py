@@ -1,12 +1,10 @@
 """`cliffwatch workload …`: validate, save, list and print workloads."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import BaseModel
 
-from cliffwatch.base.documents import readable_yaml
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import path_of
@@ -14,7 +12,7 @@ from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows,
 from cliffwatch.cli.run_request import read_document
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.model.workload import Phases, Workload
+from cliffwatch.model.workload import workload_yaml
 
 app = CommandTree(help="Validate, save and show workloads.")
 
@@ -81,17 +79,4 @@ def show(context: typer.Context, workload: NameArgument, output: OutputOption = 
     if session.how(output) is Output.JSON:
         print_json(body)
     else:
-        print(as_yaml(body["document"]), end="")
-
-
-def _ordered(document: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Mapping with the keys that the model knows first, in the model's order."""
-    return {name: document[name] for name in model.model_fields if name in document} | document
-
-
-def as_yaml(document: dict[str, Any]) -> str:
-    """A workload as YAML for people to edit, in the order of docs/workloads.md; it parses back to the same document."""
-    document = _ordered(document, Workload)
-    if isinstance(document.get("phases"), dict):
-        document["phases"] = _ordered(document["phases"], Phases)
-    return readable_yaml(document)
+        print(workload_yaml(body["document"]), end="")

@@ -211,3 +211,16 @@ def workload_from(document: dict[str, Any]) -> Workload:
 def format_workload(workload: Workload) -> str:
     """YAML that `parse_workload` reads back to the same workload."""
     return readable_yaml(workload.model_dump(mode="json"))
+
+
+def workload_yaml(document: dict[str, Any]) -> str:
+    """A workload as YAML for people to edit, in the order of docs/workloads.md; it parses back to the same document."""
+    document = _ordered(document, Workload)
+    if isinstance(document.get("phases"), dict):
+        document["phases"] = _ordered(document["phases"], Phases)
+    return readable_yaml(document)
+
+
+def _ordered(document: dict[str, Any], model: type[Strict]) -> dict[str, Any]:
+    """Mapping with the keys that the model knows first, in the model's order."""
+    return {name: document[name] for name in model.model_fields if name in document} | document

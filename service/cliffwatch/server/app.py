@@ -58,7 +58,18 @@ from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.telemetry.drive_health import DriveSource
-from cliffwatch.web import api_page, library_pages, login, run_now, run_pages, runbooks, static_files
+from cliffwatch.web import (
+    api_page,
+    library_pages,
+    login,
+    notification_pages,
+    run_now,
+    run_pages,
+    runbooks,
+    static_files,
+    token_pages,
+    workload_pages,
+)
 from cliffwatch.web import drives as drives_page
 from cliffwatch.web import schedules as schedules_page
 from cliffwatch.web import start as start_page
@@ -84,6 +95,9 @@ _PAGES = (
     login,
     drives_page,
     schedules_page,
+    workload_pages,
+    notification_pages,
+    token_pages,
     runbooks,
     api_page,
     static_files,

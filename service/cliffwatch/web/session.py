@@ -34,6 +34,10 @@ class Visitor:
     def may_operate(self) -> bool:
         return self.caller.scope >= Scope.OPERATE
 
+    @property
+    def is_admin(self) -> bool:
+        return self.caller.scope >= Scope.ADMIN
+
 
 class NotLoggedIn(Problem):
     """The browser has no token, or one that is not valid any more."""
@@ -77,19 +81,40 @@ async def form_of(request: Request) -> dict[str, str]:
 Form = Annotated[dict[str, str], Depends(form_of)]
 
 
-def _operator(request: Request, visitor: AnyVisitor, form: Form) -> Visitor:
-    """Visitor of scope operate, who sent a form of this page. Raises Problem(forbidden) otherwise."""
+def _require_scope(visitor: Visitor, scope: Scope) -> None:
+    if visitor.caller.scope < scope:
+        yours = visitor.caller.scope.label
+        raise Problem(Code.FORBIDDEN, f"this needs a token of scope {scope.label}; yours is of scope {yours}")
+
+
+def _sender(request: Request, visitor: AnyVisitor, form: Form) -> Visitor:
+    """Visitor who sent a form of this page. Raises Problem(forbidden) otherwise."""
     if not is_from_here(request) or not hmac.compare_digest(
         form.get(FORM_WORD, "").encode(), visitor.form_word.encode()
     ):
         raise Problem(Code.FORBIDDEN, "the form did not come from this page as it is now; load the page again")
-    if not visitor.may_operate:
-        scope = visitor.caller.scope.label
-        raise Problem(Code.FORBIDDEN, f"this needs a token of scope operate; yours is of scope {scope}")
     return visitor
 
 
+def _operator(visitor: Annotated[Visitor, Depends(_sender)]) -> Visitor:
+    _require_scope(visitor, Scope.OPERATE)
+    return visitor
+
+
+def _admin_sender(visitor: Annotated[Visitor, Depends(_sender)]) -> Visitor:
+    _require_scope(visitor, Scope.ADMIN)
+    return visitor
+
+
+def _admin(visitor: AnyVisitor) -> Visitor:
+    _require_scope(visitor, Scope.ADMIN)
+    return visitor
+
+
+#: Visitor of scope operate, and of scope admin, who sent a form of this page; visitor of scope admin.
 Operating = Annotated[Visitor, Depends(_operator)]
+Administering = Annotated[Visitor, Depends(_admin_sender)]
+AdminVisitor = Annotated[Visitor, Depends(_admin)]
 
 
 def is_from_here(request: Request) -> bool:
