@@ -37,7 +37,18 @@ def test_no_page_violates_a_rule(page: Page, service: Service, finished_run: str
     assert violations(page) == []
     log_in(page, service)
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
-    for path in ("/runs", f"/runs/{finished_run}", "/start", "/schedules", "/drives", "/workloads", "/notifications", "/tokens", "/api", "/runs/none-such"):
+    for path in (
+        "/runs",
+        f"/runs/{finished_run}",
+        "/start",
+        "/schedules",
+        "/drives",
+        "/workloads",
+        "/notifications",
+        "/tokens",
+        "/api",
+        "/runs/none-such",
+    ):
         page.goto(path)
         if path.endswith(finished_run):
             expect(page.locator("#live")).to_have_attribute("data-ready", "true")

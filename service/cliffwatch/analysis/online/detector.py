@@ -20,7 +20,7 @@ from cliffwatch.analysis.online.ratios import ratios_of
 from cliffwatch.analysis.online.series_judge import Judge, recovery_of
 from cliffwatch.analysis.online.shape import is_gradual, sudden_since
 from cliffwatch.analysis.online.spike_trains import Present, follow_spikes
-from cliffwatch.analysis.online.steps import blocks_since, find_step
+from cliffwatch.analysis.online.steps import find_step, windows_since
 from cliffwatch.analysis.online.together import joins_another, take_in_affected, together_with
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
@@ -250,16 +250,14 @@ class OnlineDetector:
             excursions = judge.excursions
             if height > excursions.enter and not excursions.is_open:
                 return False
-            lasted = blocks_since(channel, span) * BLOCK
-            began = excursions.start if excursions.is_open else at - lasted
+            began = excursions.start if excursions.is_open else at - windows_since(channel, span)
             amplified = self._correlated.amplified(span * BLOCK, span * BLOCK)
-            return excursions.is_outlasted(lasted, began, height, bool(devices), amplified)
+            return excursions.is_outlasted(windows_since(channel, span), began, height, bool(devices), amplified)
 
         factor = FURTHER_STEP if is_further else 1.0
         step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)
         if step is not None and not is_gradual(channel, self._correlated.named(step.device_names)):
-            confidence = confidence_of(step.corroborated, step.has_device)
-            windows = blocks_since(channel, step.span) * BLOCK
+            confidence, windows = confidence_of(step.corroborated, step.has_device), windows_since(channel, step.span)
             yield from self._found(judge, sample, step.height, windows, step.device_names, confidence)
         elif (
             channel.block_count % _DRIFT_STRIDE == 0

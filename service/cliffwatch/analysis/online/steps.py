@@ -13,6 +13,7 @@ import numpy as np
 
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.span_lengths import (
+    BLOCK,
     HALF_BLOCKS,
     HOUR_BLOCKS,
     NOISE_FADES,
@@ -255,11 +256,11 @@ def _significant(
     return None
 
 
-def blocks_since(channel: Channel, span: int) -> int:
-    """How many blocks ago the step in the last `span` blocks began, by the split that fits a step best."""
+def windows_since(channel: Channel, span: int) -> int:
+    """How many windows ago the step in the last `span` blocks began, by the split that fits a step best."""
     values = channel.last_blocks(2 * span + _BEFORE_BLOCKS)
     values = values - values.mean()
     count = len(values)
     sizes = np.arange(2, count - 1, dtype=np.float64)
     left = np.cumsum(values)[1 : count - 2]
-    return count - 2 - int(np.argmax(left**2 / sizes + left**2 / (count - sizes)))
+    return BLOCK * (count - 2 - int(np.argmax(left**2 / sizes + left**2 / (count - sizes))))
