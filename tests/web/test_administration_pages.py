@@ -15,7 +15,7 @@ def test_a_saved_workload_is_shown_and_started_from_its_page(page: Page, service
     expect(row).to_contain_text("A commit log")
     row.get_by_role("link", name="sequential-log").click()
     expect(page.locator("pre")).to_contain_text("preset: sequential-log")
-    page.get_by_role("link", name="Start a run").click()
+    page.get_by_role("link", name="Start a run…").click()
     expect(page.get_by_label("Workload")).to_have_value("sequential-log")
 
 

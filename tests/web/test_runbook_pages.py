@@ -9,6 +9,7 @@ from testkit.service import Service
 from tests.api.notifications import alert, notification
 from tests.web.conftest import log_in, start_run, steady
 
+from cliffwatch.web.alert_list import severities
 from cliffwatch.web.runbooks import filled, plain_labels, rendered, runbook_link, runbooks
 
 CLIFF = "CliffwatchLatencyCliff"
@@ -50,6 +51,8 @@ def test_an_alert_leads_to_its_runbook_with_commands_for_its_run(
     assert "is over" not in page.inner_text("main")
     page.get_by_role("link", name="All alerts").click()
     expect(page.locator("dt")).to_have_count(len(runbooks()))
+    expect(page.locator("dt").first).to_have_text(re.compile(rf"{CLIFF} critical\s*! fires now, for {run_id}"))
+    expect(page.locator("dt .firing")).to_have_count(1)
     assert page.evaluate(CUT_OFF) == []
     service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
     service.wait_for(run_id, "finished")
@@ -65,6 +68,12 @@ def test_an_alert_leads_to_its_runbook_with_commands_for_its_run(
 def test_an_alert_that_is_none_is_said_and_leads_to_those_there_are(page: Page, service: Service) -> None:
     log_in(page, service, "/runbooks/None.md")
     expect(page.locator("[role=alert]")).to_contain_text("no alert is named 'None.md'; /runbooks lists them")
+
+
+@PURE
+def test_every_alert_of_a_runbook_has_its_severity() -> None:
+    assert severities().keys() == runbooks().keys()
+    assert set(severities().values()) == {"critical", "warning", "info"}
 
 
 @PURE

@@ -59,6 +59,7 @@ from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.telemetry.drive_health import DriveSource
 from cliffwatch.web import (
+    alert_list,
     api_page,
     library_pages,
     login,
@@ -98,6 +99,7 @@ _PAGES = (
     workload_pages,
     notification_pages,
     token_pages,
+    alert_list,
     runbooks,
     api_page,
     static_files,

@@ -33,13 +33,6 @@ def runbooks() -> Mapping[str, Path]:
     return {path.stem: path for path in sorted(_DIRECTORY.glob("*.md"))}
 
 
-@router.get("/runbooks")
-def list_runbooks(request: Request, visitor: AnyVisitor) -> Response:
-    """All alerts, each with the first sentence of its runbook."""
-    meanings = {name: _meaning(path.read_text(encoding="utf-8")) for name, path in runbooks().items()}
-    return show(request, "runbooks.html", visitor, meanings=meanings)
-
-
 @router.get("/runbooks/{alert}")
 def show_runbook(
     request: Request,
@@ -115,7 +108,7 @@ def _values(settings: Settings, labels: Mapping[str, str]) -> dict[str, str]:
     return values
 
 
-def _meaning(text: str) -> str:
+def meaning_of(text: str) -> str:
     """The first sentence of a runbook's section Meaning, on one line."""
     _, _, meaning = text.partition("## Meaning\n")
     paragraph = " ".join(meaning.strip().split("\n\n")[0].split())
