@@ -153,7 +153,11 @@ def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service
     page.get_by_label("Cron expression").fill("every friday")
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Every").fill("24h")
     page.get_by_label("Cron expression").fill("0 18 * * fri")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_contain_text("exactly one of Every, Once at, and Cron expression")
+    page.get_by_label("Every").fill("")
     page.get_by_role("button", name="Add").click()
     row = page.get_by_role("row").filter(has_text="weekly")
     expect(row).to_contain_text("18:00:00 UTC")
@@ -162,6 +166,28 @@ def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service
     page.on("dialog", lambda dialog: dialog.accept())
     row.get_by_role("button", name="Remove weekly").click()
     expect(page.get_by_role("row").filter(has_text="weekly")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("field", "filled", "shown"),
+    [("Every", "24h", "every 24h"), ("or once at", "2099-12-24T18:00", "2099-12-24 18:00")],
+)
+def test_a_schedule_has_the_intervals_lengths_and_labels_of_the_command(
+    page: Page, service: Service, field: str, filled: str, shown: str
+) -> None:
+    log_in(page, service, "/schedules")
+    page.get_by_label("Name").fill("nightly")
+    page.get_by_label("Workload").select_option("sequential-log")
+    page.get_by_label("Where").fill("/mnt/test")
+    page.get_by_label(field).fill(filled)
+    page.get_by_text("Drives of other hosts, labels").click()
+    page.get_by_label("Labels").fill("release=26.1")
+    page.get_by_label("soak").fill("8h")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("row").filter(has_text="nightly")).to_contain_text(shown)
+    (made,) = service.client.get("/api/v1/schedules").json()["items"]
+    assert (made["labels"], made["durations"]["soak"]) == ({"release": "26.1"}, "8h")
+    service.client.delete(f"/api/v1/schedules/{made['id']}").raise_for_status()
 
 
 def test_brokers_are_soaked_by_the_clock_too(page: Page, service: Service) -> None:

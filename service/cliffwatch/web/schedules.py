@@ -1,7 +1,5 @@
 """Schedule pages: the list, and a form that adds one."""
 
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
@@ -15,7 +13,7 @@ from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
 from cliffwatch.model.trigger import fire_times
 from cliffwatch.web.page import PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
-from cliffwatch.web.start import TARGET_KINDS, drives_of, target_of
+from cliffwatch.web.start import DURATIONS, TARGET_KINDS, order_document
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _KINDS = tuple(kind for kind in TARGET_KINDS if kind != "device")
@@ -62,21 +60,25 @@ def _schedule(form: dict[str, str]) -> ScheduleRequest:
                 )
             ],
         )
-    body: dict[str, Any] = {
-        "name": form.get("name", ""),
-        "workload": form.get("workload", ""),
-        "target": target_of(kind, form),
-        "drives": drives_of(form),
-        "trigger": {
-            "kind": "cron",
-            "expression": form.get("expression", "").strip(),
-            "time_zone": form.get("time_zone", "").strip() or "UTC",
-        },
-    }
+    body = {"name": form.get("name", ""), **order_document(form), "trigger": _trigger(form)}
     try:
         return ScheduleRequest.model_validate(body)
     except ValidationError as error:
         raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
+
+
+def _trigger(form: dict[str, str]) -> dict[str, str]:
+    """The form's trigger, for the API. Raises Problem(bad_request) unless exactly one of its three fields is filled."""
+    given = {name: text for name in ("every", "at", "expression") if (text := form.get(name, "").strip())}
+    if len(given) != 1:
+        fault = FieldFault("trigger", "fill exactly one of Every, Once at, and Cron expression")
+        raise Problem(Code.BAD_REQUEST, "the form is not valid", [fault])
+    if "every" in given:
+        return {"kind": "interval", **given}
+    if "at" in given:
+        # Browsers send a date and a time without a zone.
+        return {"kind": "date", "at": given["at"] if given["at"].endswith("Z") else f"{given['at']}Z"}
+    return {"kind": "cron", **given, "time_zone": form.get("time_zone", "").strip() or "UTC"}
 
 
 def _is_spent(schedule: ScheduleBody, now: float) -> bool:
@@ -98,6 +100,8 @@ def _schedules(
         spent={schedule.id for schedule in listed if _is_spent(schedule, now)},
         workloads=listed_workloads(services, LIST_LIMIT).items,
         target_kinds=_KINDS,
+        durations=DURATIONS,
+        has_details=any(form.get(name) for name in ("labels", "drives", "prometheus", *DURATIONS)),
         form=form,
         problem=problem,
     )

@@ -110,23 +110,24 @@ def drives_of(form: dict[str, str]) -> dict[str, Any] | None:
     return {"selector": selector, "server": server or None} if selector or server else None
 
 
+def order_document(form: dict[str, str]) -> dict[str, Any]:
+    """Run request of a form, for the API, unchecked. Raises Problem(bad_request) for labels that cannot be read."""
+    return {
+        "workload": form.get("workload", ""),
+        "target": target_of(form.get("target_kind", ""), form),
+        "durations": {name: form[name].strip() for name in DURATIONS if form.get(name, "").strip()},
+        "labels": labels_in(form),
+        "drives": drives_of(form),
+    }
+
+
 def _order(form: dict[str, str]) -> RunRequest:
     """Run request from a form. Raises Problem(bad_request) that names the fields at fault."""
-    kind = form.get("target_kind", "")
-    target = target_of(kind, form)
-    if kind == "device" and form.get("confirmation"):
-        target["confirmation"] = form["confirmation"].strip()
-    durations = {name: form[name].strip() for name in DURATIONS if form.get(name, "").strip()}
+    document = order_document(form)
+    if document["target"]["kind"] == "device" and form.get("confirmation"):
+        document["target"]["confirmation"] = form["confirmation"].strip()
     try:
-        return RunRequest.model_validate(
-            {
-                "workload": form.get("workload", ""),
-                "target": target,
-                "durations": durations,
-                "labels": labels_in(form),
-                "drives": drives_of(form),
-            }
-        )
+        return RunRequest.model_validate(document)
     except ValidationError as error:
         raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
 
