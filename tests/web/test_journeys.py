@@ -156,7 +156,7 @@ def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service
     page.get_by_label("Every").fill("24h")
     page.get_by_label("Cron expression").fill("0 18 * * fri")
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("alert")).to_contain_text("exactly one of Every, Once at, and Cron expression")
+    expect(page.get_by_role("alert")).to_contain_text("exactly one of: every, once at, cron expression")
     page.get_by_label("Every").fill("")
     page.get_by_role("button", name="Add").click()
     row = page.get_by_role("row").filter(has_text="weekly")

@@ -71,7 +71,7 @@ def _trigger(form: dict[str, str]) -> dict[str, str]:
     """The form's trigger, for the API. Raises Problem(bad_request) unless exactly one of its three fields is filled."""
     given = {name: text for name in ("every", "at", "expression") if (text := form.get(name, "").strip())}
     if len(given) != 1:
-        fault = FieldFault("trigger", "fill exactly one of Every, Once at, and Cron expression")
+        fault = FieldFault("trigger", "fill exactly one of: every, once at, cron expression")
         raise Problem(Code.BAD_REQUEST, "the form is not valid", [fault])
     if "every" in given:
         return {"kind": "interval", **given}
