@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 from testkit.service import Service
-from tests.web.conftest import log_in, start_run, steady
+from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.journal.events import MARKED
 
@@ -62,3 +62,29 @@ def test_a_span_that_ends_before_it_begins_is_refused_by_its_field(page: Page, s
     page.get_by_role("button", name="Mark it").click()
     expect(page.locator("body")).to_contain_text("end: it is not after start; give a later time")
     assert marks_of(service, run) == []
+
+
+def test_a_span_zoomed_to_is_marked_and_the_report_made_anew(page: Page, service: Service) -> None:
+    run = start_run(service, steady("marked-later", "4h", "10s", time="virtual", cliff_after="2h"))
+    wait_until_finished(service, run)
+    log_in(page, service, f"/runs/{run}")
+    expect(page.locator("#live")).to_have_attribute("data-ready", "true")
+    expect(page.locator("#verdict")).to_contain_text("degraded")
+    chart = page.locator("#latency-chart .u-over")
+    chart.scroll_into_view_if_needed()
+    area = chart.bounding_box()
+    assert area is not None
+    page.mouse.move(area["x"] + area["width"] * 0.45, area["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] * 0.999, area["y"] + 40, steps=5)
+    page.mouse.up()
+    page.get_by_role("button", name="Mark…").click()
+    page.get_by_label("What was done").fill("pulled a drive")
+    page.get_by_label("Why only now").fill("the ticket came later")
+    page.get_by_role("button", name="Mark it").click()
+    expect(page.locator("#events")).to_contain_text("pulled a drive")
+    (mark,) = marks_of(service, run)
+    assert 2 * 3600 < mark["end"] - mark["start"] < 2.4 * 3600
+    page.get_by_role("button", name="Make the report anew").click()
+    # Less than nine tenths of the load are judged now.
+    expect(page.locator("#verdict")).to_contain_text("invalid")

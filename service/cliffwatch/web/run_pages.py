@@ -200,6 +200,13 @@ def show_picture(run_id: RunId, services: Context, visitor: AnyVisitor) -> Respo
     return report_picture(services, run_id)
 
 
+@router.post("/runs/{run_id}/report")
+def make_report(run_id: RunId, services: Context, visitor: Operating) -> Response:
+    """Make the run's report anew, with what was marked since."""
+    services.reports.make(run_id)
+    return go_to(f"/runs/{run_id}")
+
+
 @router.post("/runs/{run_id}/stop")
 def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
     """Stop a run; `force` kills it."""

@@ -98,7 +98,12 @@ window.runCharts = function (shown) {
   // How old the oldest operation was where nothing was completed: dots, since it is no latency of anything yet.
   function ages() { return { stroke: colour("--danger"), width: 1, dash: [2, 3], points: { show: true, size: 5, fill: colour("--danger") } }; }
   let zoom = null;
-  function xRange(chart, low, high) { return zoom || [0, Math.max(shown.planned(), high || 0, 1)]; }
+  // uPlot asks with the ends of the data where it fits a chart to them, and with a span that was dragged otherwise.
+  function xRange(chart, low, high) {
+    const ends = chart.data[0];
+    if (low != null && (low !== ends[0] || high !== ends.at(-1))) return [low, high];
+    return (!chart.ready && zoom) || [0, Math.max(shown.planned(), high || 0, 1)];
+  }
   function followZoom(chart, key) {
     if (key !== "x" || !chart.ready) return;
     const { min, max } = chart.scales.x, whole = Math.max(shown.planned(), column("elapsed").at(-1) || 0, 1);
@@ -157,5 +162,7 @@ window.runCharts = function (shown) {
     draw();
   }
 
-  return { draw, redraw, resize, recolour, phaseWords };
+  // Start and end of what is zoomed to, in seconds since origin(); null where the whole load is shown.
+  const zoomed = () => zoom;
+  return { draw, redraw, resize, recolour, phaseWords, zoomed };
 };

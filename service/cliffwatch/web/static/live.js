@@ -21,7 +21,7 @@
 
   const { latency, byteRate: bytes, count, rate: plain, ratio, elapsed } = window.quantities;
   const column = (name) => columns[names.indexOf(name)];
-  const { draw, redraw, resize, recolour, phaseWords } = window.runCharts({ column, phases, marks, disturbed, origin: () => origin, planned: () => planned });
+  const { draw, redraw, resize, recolour, phaseWords, zoomed } = window.runCharts({ column, phases, marks, disturbed, origin: () => origin, planned: () => planned });
 
   function addRow(row) {
     row.forEach((value, index) => columns[index].push(value));
@@ -357,13 +357,14 @@
   if (marking) {
     const MINUTES_BACK = 5;
     byId("ask-mark").addEventListener("click", () => {
-      // What was just done is marked most often. The field has no zone; its times are UTC.
+      // The span that the charts are zoomed to; else what was just done. The field has no zone; its times are UTC.
       // Whole seconds, rounded up: what has just begun is over by then, and not before its load.
       const utc = (milliseconds) => new Date(Math.ceil(milliseconds / 1000) * 1000).toISOString().slice(0, 19);
-      for (const [name, back] of [["start", MINUTES_BACK * 60_000], ["end", 0]]) {
+      const chosen = zoomed()?.map((at) => (origin + at) * 1000), recent = [Date.now() - MINUTES_BACK * 60_000, Date.now()];
+      ["start", "end"].forEach((name, index) => {
         const field = marking.querySelector(`[name=${name}]`);
-        if (!field.value) field.value = utc(Date.now() - back);
-      }
+        if (chosen || !field.value) field.value = utc((chosen || recent)[index]);
+      });
       marking.showModal();
     });
     byId("leave-unmarked").addEventListener("click", () => marking.close());
