@@ -101,7 +101,7 @@ window.runCharts = function (shown) {
   // uPlot asks with the ends of the data where it fits a chart to them, and with a span that was dragged otherwise.
   function xRange(chart, low, high) {
     const ends = chart.data[0];
-    if (low != null && (low !== ends[0] || high !== ends.at(-1))) return [low, high];
+    if (ends.length > 1 && (low !== ends[0] || high !== ends.at(-1))) return [low, high];
     return (!chart.ready && zoom) || [0, Math.max(shown.planned(), high || 0, 1)];
   }
   function followZoom(chart, key) {
