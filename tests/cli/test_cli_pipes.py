@@ -1,4 +1,4 @@
-"""What a command prints for scripts is on stdout, its other lines are on stderr; `run list` fits 100 columns."""
+"""Output of commands in a pipe: stdout has the id or the CSV alone, stderr the messages; `run list` fits 100 columns."""
 
 import csv
 from pathlib import Path

@@ -142,9 +142,7 @@ def views(machine: Machine, browser: Browser) -> dict[str, str]:
 def seen(page: Page, path: str) -> str:
     """The text of a page with all that is folded, once its live figures have come."""
     page.goto(path)
-    page.wait_for_load_state("networkidle") if path != f"/runs/{RUN}" else page.get_by_text(
-        "whole load"
-    ).first.wait_for()
+    page.get_by_text("whole load", exact=True).first.wait_for()
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     return re.sub(r"\s*\n\s*", "\n", page.locator("body").inner_text())
 
