@@ -29,6 +29,10 @@ def between(api: Api, run_id: str, other: str) -> dict[str, Any]:
     return body
 
 
+def values(differences: list[dict[str, Any]]) -> list[tuple[str, str | None, str | None]]:
+    return [(each["place"], each["first"], each["second"]) for each in differences]
+
+
 def test_what_is_the_same_is_left_out_and_what_is_not_has_its_place(api: Api) -> None:
     over(api, "one", FACTS, load={"operations_per_second": 1000})
     newer = FACTS | {
@@ -39,32 +43,47 @@ def test_what_is_the_same_is_left_out_and_what_is_not_has_its_place(api: Api) ->
     }
     over(api, "two", newer, load={"operations_per_second": 2000, "cliff_after": "30s"}, phases={"soak": "2m"})
     found = between(api, "one", "two")
-    assert [tuple(each.values()) for each in found["workload"]] == [
+    assert values(found["workload"]) == [
         ("phases.soak", "1m", "2m"),
         ("load.operations_per_second", "1000", "2000"),
         ("load.cliff_after", None, "30s"),
     ]
-    assert [tuple(each.values()) for each in found["environment"]] == [
+    assert values(found["environment"]) == [
         ("drives.0.firmware", "GDC7102Q", "GDC7502Q"),
         ("engine.io", None, "uring"),
     ]
     assert (found["targets"], found["faults"]) == ([], [])
-    assert found["result"] == [{"place": "verdict", "first": "pass", "second": "pass"}]
+    assert values(found["result"]) == [("verdict", "pass", "pass")]
 
 
 def test_all_figures_of_both_are_beside_each_other(api: Api) -> None:
     over(api, "one", FACTS)
     over(api, "two", FACTS)
-    figures = {"latency": "write", "p99_seconds": 0.004, "onset": {"kind": "cliff", "seconds": 90.0, "ratio": 40.0}}
+    figures = {"latency": "write", "p50_seconds": 0.001, "onset": {"kind": "cliff", "seconds": 90.0, "ratio": 40.0}}
     with api.services.database.session() as session:
-        for run_id, p99 in (("one", 0.004), ("two", 0.016)):
+        for run_id, p99, rate in (("one", 0.004, 100.0), ("two", 0.016, 90.0)):
             row = session.get(RunRow, run_id)
             assert row is not None
-            row.figures = figures | {"p99_seconds": p99}
-    result = {each["place"]: (each["first"], each["second"]) for each in between(api, "one", "two")["result"]}
-    assert result["write p99"] == ("4 ms", "16 ms")
-    assert result["throughput"] == ("–", "–")
-    assert result["first degradation"] == ("cliff at 0:01:30",) * 2
+            row.figures = figures | {"p99_seconds": p99, "operations_per_second": rate}
+    result = {place: rest for place, *rest in (each.values() for each in between(api, "two", "one")["result"])}
+    assert result["write p99"] == ["16 ms", "4 ms", 4.0, "worse"]
+    assert result["operations"] == ["90 /s", "100 /s", 0.9, "worse"]
+    assert result["write p50"] == ["1 ms", "1 ms", 1.0, None]
+    assert result["throughput"] == ["–", "–", None, None]
+    assert result["first degradation"] == ["cliff at 0:01:30", "cliff at 0:01:30", None, None]
+    assert between(api, "one", "two")["result"][2]["change"] == "better"
+
+
+def test_of_a_text_only_the_lines_that_differ_are_shown(api: Api) -> None:
+    over(api, "one", FACTS | {"job": "[global]\nbs=4k\nrw=write\n"})
+    over(api, "two", FACTS | {"job": "[global]\nbs=16k\nrw=write\niodepth=4\n"})
+    assert values(between(api, "one", "two")["environment"]) == [("job", "bs=4k", "bs=16k\niodepth=4")]
+
+
+def test_the_id_of_a_run_in_its_values_is_no_difference(api: Api) -> None:
+    for run_id in ("one", "two"):
+        over(api, run_id, FACTS | {"directory": f"/mnt/{run_id}/cliffwatch-{run_id}", "nonesuch": f"as{run_id}"})
+    assert values(between(api, "one", "two")["environment"]) == [("nonesuch", "asone", "astwo")]
 
 
 def test_what_cannot_be_read_is_said_and_not_taken_for_equal(api: Api) -> None:

@@ -78,12 +78,12 @@ def test_two_runs_are_compared(kept: Machine) -> None:
     path = kept.workload("kept", soak="40m")
     kept.run("run", "start", path, *TARGET, "--id", "longer", "--wait")
     printed = kept.run("run", "diff", "kept", "longer").stdout.splitlines()
-    assert printed[0].split() == ["RESULT", "kept", "longer"]
+    assert printed[0].split() == ["RESULT", "kept", "longer", "RATIO"]
     assert ["phases.soak", "30m", "40m"] in [line.split() for line in printed]
     assert "TARGETS  the same" in printed
     assert "ENVIRONMENT  the same" in printed
     assert kept.data("run", "diff", "kept", "last")["workload"] == [
-        {"place": "phases.soak", "first": "30m", "second": "40m"}
+        {"place": "phases.soak", "first": "30m", "second": "40m", "ratio": None, "change": None}
     ]
 
 

@@ -1,12 +1,14 @@
 """Manage stored runs: `cliffwatch run label`, `note`, `pin`, `unpin`, `again`, `diff` and `delete`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Annotated, Any
 
 import typer
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.units import format_ratio
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import path_of
 from cliffwatch.cli.comparison import NotWorseOption
@@ -125,8 +127,17 @@ def diff_runs(
     for fault in body.pop("faults"):
         say(f"note: {fault}")
     for part, found in body.items():
-        rows = [(each["place"], show(each["first"]), show(each["second"])) for each in found]
-        put(*(table_lines((part.upper(), *ids), rows) if rows else [f"{part.upper()}  the same"]), "")
+        rows = [row for each in found for row in _rows(each)]
+        headings = (part.upper(), *ids, "RATIO" if part == "result" else "")
+        put(*(table_lines(headings, rows) if rows else [f"{part.upper()}  the same"]), "")
+
+
+def _rows(difference: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Rows of a table for one difference: one for each line of a text."""
+    ratio, change = difference["ratio"], difference["change"] or ""
+    notes = [f"{format_ratio(ratio)} {change}".rstrip() if ratio else ""]
+    texts = (show(difference[side]).splitlines() for side in ("first", "second"))
+    yield from zip_longest([difference["place"]], *texts, notes, fillvalue="")
 
 
 def delete_run(

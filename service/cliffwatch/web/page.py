@@ -18,6 +18,7 @@ from jinja2 import Environment
 from pydantic import BeforeValidator
 
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.units import format_ratio
 from cliffwatch.base.version import VERSION
 from cliffwatch.http.problems import database_problem, disk_problem, request_faults
 from cliffwatch.http.times import moment_of
@@ -135,6 +136,7 @@ def moment(seconds: float | datetime | None) -> str:
 def _page_environment() -> Environment:
     made = environment(_TEMPLATES)
     made.filters["moment"] = moment
+    made.filters["ratio"] = format_ratio
     made.filters["field_words"] = field_words
     made.filters["health_figures"] = health_figures
     made.globals["verdict_marks"] = {str(name): mark for name, (mark, _) in VERDICTS.items()}
