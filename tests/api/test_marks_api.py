@@ -8,6 +8,7 @@ from tests.api.harness import Api
 
 from cliffwatch.app.marks import MARKS_LIMIT
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
+from cliffwatch.journal.state import status_of
 
 MARK = {"text": "pulled a drive", "start": "2026-11-26T12:00:00Z", "end": "2026-11-26T13:05:00+01:00"}
 
@@ -33,8 +34,25 @@ def test_a_mark_is_an_event_of_the_run(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
+    ("start", "end"), [("1h29m", "1h35m"), ("1:29:00", "1:35:00"), ("5340s", "1h35m"), ("1:29:00", "1h 35m")]
+)
+def test_times_of_a_mark_may_be_those_since_the_load_began(api: Api, start: str, end: str) -> None:
+    directory = live(api)
+    assert api.post("/runs/one/marks", MARK | {"start": start, "end": end}).status_code == 201
+    status = status_of(stored.event for stored in JournalReader(directory).events())
+    assert status is not None
+    assert status.load_start is not None
+    [found] = marks(directory)
+    assert (found["start"] - status.load_start, found["end"] - status.load_start) == (5340.0, 5700.0)
+
+
+@pytest.mark.parametrize(
     ("change", "field"),
     [
+        ({"start": "1h35m", "end": "1h35m"}, "end"),
+        ({"start": "1h-5m"}, "start"),
+        ({"end": "1:60:00"}, "end"),
+        ({"end": "x" * 200}, "end"),
         ({"text": ""}, "text"),
         ({"text": "x" * 201}, "text"),
         ({"text": "a\0b"}, "text"),

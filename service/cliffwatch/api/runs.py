@@ -168,7 +168,7 @@ def stop_run(run_id: RunId, services: Context, caller: Operator, request: StopRe
 )
 def mark(run_id: RunId, request: MarkRequest, services: Context, caller: Operator) -> MarkRequest:
     """Mark a span in which the run was disturbed on purpose: its report draws it and leaves it out of the judgement."""
-    mark_run(find_run(services, run_id), request.mark(), caller.name, services.clock.wall())
+    mark_run(find_run(services, run_id), request.mark, caller.name, services.clock.wall())
     return request
 
 

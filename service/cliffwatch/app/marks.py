@@ -1,5 +1,6 @@
 """Mark a span of a run: an event in its journal, which the report draws and excludes from its judgement."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from cliffwatch.analysis.marks import Mark, marks_in
@@ -13,12 +14,12 @@ from cliffwatch.store.models import RunRow
 MARKS_LIMIT = 100
 
 
-def mark_run(row: RunRow, mark: Mark, by: str, now: float) -> None:
-    """Append a mark to a run's journal.
+def mark_run(row: RunRow, mark_from: Callable[[float], Mark], by: str, now: float) -> None:
+    """Append a mark to a run's journal. `mark_from` is given when the load began, in seconds since the epoch.
 
-    Raises Problem: bad_request for a span before the load and for a mark without a reason once the load is
-    over, wrong_state before the load began, conflict for a run with
-    MARKS_LIMIT marks, journal_unreadable without events.jsonl.
+    Raises Problem: bad_request for a span without length or before the load and for a mark without a reason once the
+    load is over, wrong_state before the load began, conflict for a run with MARKS_LIMIT marks, journal_unreadable
+    without events.jsonl.
     """
     directory = Path(row.directory)
 
@@ -26,6 +27,10 @@ def mark_run(row: RunRow, mark: Mark, by: str, now: float) -> None:
         status = status_of(events)
         if status is None or status.load_start is None:
             raise Problem(Code.WRONG_STATE, f"the load of run {row.id} has not begun; mark what happens under it")
+        mark = mark_from(status.load_start)
+        if mark.end <= mark.start:
+            fault = FieldFault("end", "it is not after `start`; give a later time")
+            raise Problem(Code.BAD_REQUEST, "the mark is not valid", [fault])
         if mark.end <= status.load_start:
             fault = FieldFault("end", "it lies before the load; give a time under it, with its zone")
             raise Problem(Code.BAD_REQUEST, "the mark is not valid", [fault])

@@ -219,7 +219,11 @@ def mark_run(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What was done, such as 'pulled a drive'.")],
     start: Annotated[
         str,
-        typer.Option("--from", envvar="CLIFFWATCH_RUN_MARK_FROM", help="When it began, such as 2026-11-26T12:00:00Z."),
+        typer.Option(
+            "--from",
+            envvar="CLIFFWATCH_RUN_MARK_FROM",
+            help="When it began: 1h29m of the load, or 2026-11-26T12:00:00Z.",
+        ),
     ],
     to: Annotated[str, typer.Option("--to", help="When it was over.")],
     reason: Annotated[

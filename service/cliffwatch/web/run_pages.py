@@ -224,7 +224,7 @@ def mark(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
         request = MarkRequest.model_validate(texts)
     except ValidationError as error:
         raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
-    mark_run(find_run(services, run_id), request.mark(), visitor.caller.name, services.clock.wall())
+    mark_run(find_run(services, run_id), request.mark, visitor.caller.name, services.clock.wall())
     return go_to(f"/runs/{run_id}")
 
 
