@@ -1,4 +1,4 @@
-"""Output of commands in a pipe: stdout has the id or the CSV alone, stderr the messages; `run list` fits 100 columns."""
+"""Output of commands in a pipe: stdout has the result alone, stderr the messages; `run list` fits 100 columns."""
 
 import csv
 from pathlib import Path

@@ -64,12 +64,12 @@ def lie(connection: socket.socket, over: threading.Event) -> None:
 
 
 class HostileServer:
-    """Listens on a port of its own and behaves the same towards everybody."""
+    """Listens on a port of its own, or on `port`, and behaves the same towards everybody."""
 
-    def __init__(self, behaviour: Behaviour) -> None:
+    def __init__(self, behaviour: Behaviour, port: int = 0) -> None:
         self._behaviour = behaviour
         self._over = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self._threads = [threading.Thread(target=self._accept)]
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 

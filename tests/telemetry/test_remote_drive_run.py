@@ -11,12 +11,16 @@ from testkit.loops import command, loop_drive, mounted
 from testkit.node_exporter import node_exporter
 from testkit.ports import free_port
 from testkit.waiting import wait_until
-from testkit.worker_runs import events, queue_run, start_worker
+from testkit.worker_runs import events, names, queue_run, start_worker, status, window_count
+from tests.telemetry import hostile_server
+from tests.telemetry.hostile_server import HostileServer
 from tests.telemetry.prometheus_server import PrometheusServer
 
+from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.machine.diskstats import read_counters
 from cliffwatch.model.drives import PrometheusDrives
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.telemetry.reader import read
 
@@ -93,3 +97,33 @@ def test_a_run_watches_a_drive_through_prometheus(tmp_path: Path, monkeypatch: p
     telemetry = read(directory, ["node_disk_writes_completed_total"])
     assert telemetry is not None
     assert [each.labels["device"] for each in telemetry.of("node_disk_writes_completed_total")] == [f"127.0.0.1/{name}"]
+
+
+@pytest.mark.parametrize("how", ["end", "stop", "force"])
+def test_a_prometheus_that_drips_holds_neither_the_end_of_a_run_nor_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The server is healthy until the run has windows, and drips headers for ever from then on."""
+    port, server, servers = free_port(), PrometheusServer(tmp_path / "prometheus"), tmp_path / "servers.yaml"
+    server.scrape("node", port)
+    servers.write_text(f"far: {{url: '{server.url}'}}\n")
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", server.url)
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_SERVERS", str(servers))
+    with mounted_drive(tmp_path) as (name, data), node_exporter(port):
+        asked = PrometheusDrives(selector=f'device="{name}"', server="far")
+        with server:
+            wait_until(lambda: server.has(f"node_disk_writes_completed_total{{{asked.selector}}}"), "a scrape")
+            load = LOAD | {"phases": {"soak": "12s" if how == "end" else "10m"}}
+            directory = queue_run(tmp_path / "far", target=DirectoryTarget(path=str(data)), drives=asked, **load)
+            worker = start_worker(directory)
+            wait_until(lambda: len(drive_windows(directory)) >= 3, "windows with the drive's counters")
+        with HostileServer(hostile_server.drip_head, server.port):
+            wait_until(lambda: window_count(directory) >= 8, "windows without them")
+            if how != "end":
+                request_stop(directory, force=how == "force")
+            worker.wait(60)
+    if how == "force":
+        assert names(directory, "note")[-1] == "worker_killed"
+    else:
+        assert (worker.returncode, status(directory).state) == (0, RunState.FINISHED)
+        assert ("stopping" in names(directory, "state")) == (how == "stop")

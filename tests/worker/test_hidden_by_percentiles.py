@@ -142,7 +142,7 @@ def test_rare_spikes_are_raised_from_the_fourth_on_and_once(journal: Journal) ->
         "most_seconds": 600.0,
         "is_from_start": True,
     }
-    assert raised.detail["summary"].endswith("4 times, 10 s each, 10m apart, from the start.")
+    assert ", 4 times, 10 s each, 10m apart, from the start (" in raised.detail["summary"]
     assert detection.figures is not None
     assert detection.figures.active == {("publish.p99", FindingKind.SPIKES)}
     taken_over = journal.detection()

@@ -142,15 +142,16 @@ def test_a_clock_that_was_set_back_holds_up_neither_a_new_worker_nor_its_engine(
     place = tmp_path / "target"
     place.mkdir()
     target = SyntheticTarget(name="x") if engine == "synthetic" else DirectoryTarget(path=str(place))
-    directory = queue_run(tmp_path / "set-back", load, target, engine=engine, window="500ms", phases={"soak": "3s"})
+    directory = queue_run(tmp_path / "set-back", load, target, engine=engine, window="500ms", phases={"soak": "10s"})
     begin, log = float(round(time.time()) + 3600), EventLog(directory)
-    change_state(log, RunState.RUNNING, begin, {"load_start": begin, "load_stop": begin + 3})
+    change_state(log, RunState.RUNNING, begin, {"load_start": begin, "load_stop": begin + 10})
     change_state(log, RunState.INTERRUPTED, begin)
     change_state(log, RunState.STARTING, begin)
     finished = execute_run(directory)
-    assert (finished.load_start, finished.load_stop) == (begin, begin + 3)
+    assert (finished.load_start, finished.load_stop) == (begin, begin + 10)
+    # The time in which the worker and its engine start counts, which is seconds on a busy machine.
     assert window_count(directory) >= 3
-    assert all(begin <= window.start < window.end <= begin + 3.1 for window in JournalReader(directory).windows())
+    assert all(begin <= window.start < window.end <= begin + 10.1 for window in JournalReader(directory).windows())
 
 
 def test_a_journal_that_cannot_be_reached_by_its_name_for_a_while_gets_all_its_windows(tmp_path: Path) -> None:
