@@ -13,6 +13,8 @@ from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
 
 HOUR = 3600.0
+#: Entries of ten minutes in a day.
+DAY = 144.0
 
 
 def online(soak: Soak) -> list[Finding]:
@@ -65,5 +67,14 @@ def test_columns_begin_to_rise_where_the_least_noisy_one_does() -> None:
     rise = np.clip((np.arange(100) - 40) / 40, 0, 1)
     quiet = rise + 0.02 * noise.standard_normal(100)
     wavering = rise + np.where((np.arange(100) >= 35) & (np.arange(100) < 55), -0.3, 0.0)
-    assert joint_start([wavering], 80, 12) > 45
-    assert joint_start([wavering, quiet], 80, 12) == pytest.approx(40, abs=3)
+    assert joint_start([wavering], 80, 12, DAY) > 45
+    assert joint_start([wavering, quiet], 80, 12, DAY) == pytest.approx(40, abs=3)
+
+
+def test_a_rise_begins_after_the_upward_half_of_a_daily_swing_and_not_in_it() -> None:
+    at = np.arange(160)
+    swing = -0.09 * np.cos(2 * np.pi * at / DAY)
+    noise = 0.01 * np.random.default_rng(2).standard_normal(160)
+    rise = 0.3 * np.clip((at - 60) / 40, 0, 1)
+    assert joint_start([rise + swing + noise], 100, 12, DAY) == pytest.approx(60, abs=6)
+    assert joint_start([rise + noise], 100, 12, DAY) == pytest.approx(60, abs=6)

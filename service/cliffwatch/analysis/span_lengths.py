@@ -22,6 +22,8 @@ FAST = 11
 #: Exponent by which the spread of a span's median falls with the span's length: less than 1 / 2, since neighbouring
 #: windows are correlated.
 NOISE_FADES = 0.3
+#: A day, the period of a load that follows people's hours.
+DAY_SECONDS = 86_400.0
 #: Times no further apart than this count as equal: they are sums of window lengths.
 SAME_MOMENT_SECONDS = 1e-6
 

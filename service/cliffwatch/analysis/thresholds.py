@@ -286,6 +286,9 @@ JOINT_DRIFT_RATIO, JOINT_DRIFT_BY_SWING = 1.17, 1.5
 CLIENT_DRIFT_RATIO, CLIENT_DRIFT_BY_SWING = 1.22, 3.0
 #: Least ratio of the level to the baseline for a drift found in half hours.
 JOINT_DRIFT_RATIO_MINIMUM = 1.15
+#: Most that a healthy level swings by in a day, up and down, beside the ramp whose begin is searched for; and the part
+#: of the squared errors that is left where a run has such a swing.
+DAILY_SWING, DAILY_SWING_LEAVES = 1.1, 1 / 3
 #: Fewer half hours than this show no drift: a rise could be any part of a swing. A device rises by at least this share.
 JOINT_DRIFT_HALVES, JOINT_DRIFT_DEVICE_SHARE = 12, 0.3
 #: Half hours at the beginning of a run that are this far above its lowest half hours (a logarithm) are its warm-up.

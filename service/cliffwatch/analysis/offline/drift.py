@@ -11,7 +11,7 @@ from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.offline import ramps, segments
 from cliffwatch.analysis.offline.view import View, baseline_before
 from cliffwatch.analysis.run_arrays import Array
-from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
+from cliffwatch.analysis.span_lengths import BLOCK, DAY_SECONDS, HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import MEDIAN_ERROR
 from cliffwatch.analysis.thresholds import (
     CLEARLY_A_RAMP,
@@ -65,7 +65,8 @@ def find_drift(view: View, end: int, changed: Array | None = None) -> Drift | No
         return None
     # A change that was subtracted from the client's level is still in the devices' levels.
     columns = [coarse, *(devices[name] for name in names if changed is None)]
-    begin = first + ramps.joint_start(columns, ramp.end, DRIFT_SHORTEST) * _DRIFT_BLOCKS
+    day = DAY_SECONDS / (view.whole.window_seconds * BLOCK * _DRIFT_BLOCKS)
+    begin = first + ramps.joint_start(columns, ramp.end, DRIFT_SHORTEST, day) * _DRIFT_BLOCKS
     base = baseline_before(view, max(begin, view.skip + REFERENCE_BLOCKS))
     last = first + ramp.end * _DRIFT_BLOCKS
     level = float(np.median(view.client[last - HOUR_BLOCKS // 2 :][:HOUR_BLOCKS]))
