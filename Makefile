@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(STATE)/venv/bin
 CLIFFWATCH := CLIFFWATCH_STATE_DIRECTORY=$(STATE) $(BIN)/cliffwatch
-UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help

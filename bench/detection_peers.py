@@ -9,11 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import ruptures
 from numpy.typing import NDArray
 from testkit.soaks.soak import Soak
 
 from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.analysis.offline.partition import segment_edges
 
 #: A change by a smaller ratio is not counted as a finding, whatever the method.
 _RATIO = 1.2
@@ -40,12 +40,11 @@ def medians(soak: Soak, windows: int) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 def kernel_bic(soak: Soak) -> list[Finding]:
-    """KernelCPD on 1-min log medians with a plain BIC penalty."""
+    """PELT on 1-min log medians with a plain BIC penalty."""
     times, levels = medians(soak, 6)
     sigma = 1.4826 * float(np.median(np.abs(np.diff(levels)))) / 2**0.5
     penalty = 2 * math.log(len(levels)) * sigma**2
-    edges = ruptures.KernelCPD(kernel="linear", min_size=5).fit(levels[:, None]).predict(pen=penalty)
-    bounds = [0, *edges]
+    bounds = [0, *segment_edges(levels[:, None], 5, penalty), len(levels)]
     means = [float(np.mean(levels[a:b])) for a, b in pairwise(bounds)]
     return [
         _finding(float(times[bounds[index]]), means[index - 1], means[index])
@@ -114,6 +113,6 @@ def otava() -> _Otava:
 
 
 METHODS = [
-    ("ruptures KernelCPD, BIC penalty", kernel_bic, False),
+    ("PELT, BIC penalty", kernel_bic, False),
     ("Page-Hinkley", page_hinkley, True),
 ]

@@ -117,6 +117,7 @@ MEASURING = {
         "_ALIKE",
     },
     "offline/view.py": {"_SKIPPED_PART", "_BASELINE_PART"},
+    "offline/partition.py": {"_PLACES_LIMIT"},
     "offline/ramps.py": {"_MORE_LEAST", "_STARTS", "_EDGE_LEAST"},
     "offline/recurring.py": {"_RECENT_LEVEL_BLOCKS", "_NEAR_BLOCKS"},
     "offline/segments.py": {

@@ -18,7 +18,7 @@ except SystemExit:
     pass
 print("imported:", *sys.modules)
 """
-SLOW = {"fastapi", "httpx", "numpy", "pydantic", "ruptures", "scipy", "sqlalchemy", "uvicorn"}
+SLOW = {"fastapi", "httpx", "numpy", "pydantic", "sqlalchemy", "uvicorn"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
 
+from cliffwatch.analysis.student import student_quantile
+
 #: A figure is worse from this ratio on; one that is proven to be below it is not worse.
 WORSE_FROM = 1.2
 #: Earlier runs that are needed: one alone does not show how much runs differ.
@@ -86,7 +88,4 @@ def _outcome(worse_by: float, half: float) -> Outcome:
 
 
 def _half_width(deviation: float, runs: int) -> float:
-    # Deferred: only a comparison needs it.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(runs - 1, (1 + _PROBABILITY) / 2)) * deviation * math.sqrt(1 + 1 / runs)
+    return student_quantile(_PROBABILITY, runs - 1) * deviation * math.sqrt(1 + 1 / runs)

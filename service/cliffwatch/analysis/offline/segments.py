@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from cliffwatch.analysis.offline.partition import segment_edges
 from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import MEDIAN_ERROR, NORMAL, ONE_SIGMA, middle
@@ -73,7 +74,7 @@ def long_run_sigma(column: Array) -> float:
 
 
 def candidates(columns: list[Array]) -> list[int]:
-    """Blocks at which the columns change together: kernel segmentation of the columns, clipped to their usual noise.
+    """Blocks at which the columns change together: the best partition of the columns, clipped to their usual noise.
 
     The penalty accounts for autocorrelation, because each column is scaled by its own long-run standard deviation.
     """
@@ -85,12 +86,8 @@ def candidates(columns: list[Array]) -> list[int]:
     signal = np.column_stack(prepared)
     if len(signal) < _SEGMENTS_LEAST * _SEGMENT_MINIMUM:
         return []
-    # It imports all of SciPy, which takes seconds: neither the service nor a short run needs it.
-    import ruptures
-
     penalty = (1 + len(columns)) * SEGMENT_PENALTY * float(np.log(len(signal)))
-    edges = ruptures.KernelCPD(kernel="linear", min_size=_SEGMENT_MINIMUM).fit(signal).predict(pen=penalty)
-    return [int(edge) for edge in edges[:-1]]
+    return segment_edges(signal, _SEGMENT_MINIMUM, penalty)
 
 
 def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
