@@ -5,6 +5,7 @@ from tests.api.metrics import scrape, value
 from cliffwatch.base.version import VERSION
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.model.run_state import RunState
+from cliffwatch.store.models import RunRow
 
 
 def test_every_label_is_there_from_the_start(api: Api) -> None:
@@ -54,6 +55,10 @@ def test_the_newest_runs_are_reported_one_by_one_with_their_verdicts(api: Api) -
     headlines = [dict(labels) for name, labels in scrape(api) if name == "cliffwatch_service_run_headline_info"]
     assert [headline["run_id"] for headline in headlines] == ["ended"]
     assert headlines[0]["headline"]
+    assert headlines[0]["p99"] == ""
+    with api.services.database.session() as session:
+        session.get_one(RunRow, "ended").figures = {"latency": "publish", "p99_seconds": 0.00402}
+    assert [dict(labels)["p99"] for name, labels in scrape(api) if "headline" in name] == ["publish p99 4.02 ms"]
     absent = frozenset({("run_id", "waiting")})
     assert ("cliffwatch_service_run_finish_timestamp_seconds", absent) not in scrape(api)
 

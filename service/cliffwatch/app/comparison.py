@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from cliffwatch.analysis.comparison import (
     RUNS_LEAST,
     WORSE_FROM,
@@ -18,12 +16,12 @@ from cliffwatch.analysis.comparison import (
 )
 from cliffwatch.app.differences import flattened
 from cliffwatch.app.orders import read_order
+from cliffwatch.app.stored_figures import stored_figures
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.annotations import parse_choice
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.workload import Workload
-from cliffwatch.report.figures import RunFigures
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import runs_page
@@ -34,7 +32,6 @@ RUNS_MOST = 100
 _WIDEST = 10
 #: Verdicts whose figures are of a load that was measured to its end.
 _MEASURED = frozenset({VerdictName.PASS, VerdictName.DEGRADED})
-_FIGURES = TypeAdapter(RunFigures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +175,8 @@ def _figures_of(row: RunRow) -> dict[str, float]:
 
 def _named(row: RunRow) -> dict[str, tuple[float | None, bool]]:
     """Figures of a run by name, and whether each is a latency; none before there is a report."""
-    try:
-        figures = _FIGURES.validate_python(row.figures)
-    except ValidationError:
+    figures = stored_figures(row)
+    if figures is None:
         return {}
     name = figures.latency or "latency"
     return {

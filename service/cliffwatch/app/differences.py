@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
 from cliffwatch.app.orders import read_order
+from cliffwatch.app.stored_figures import stored_figures
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader
-from cliffwatch.report.figures import RunFigures
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import RunRow
 
-_FIGURES = TypeAdapter(RunFigures)
 #: Keys of facts.json that are not compared: they repeat values of order.json or of other keys, or do not describe the
 #: environment.
 _LEFT_OUT = frozenset({"version", "target", "device", "warnings"})
@@ -127,10 +124,8 @@ def _values(document: Any, run_id: str) -> dict[str, str]:
 def _result_of(row: RunRow) -> dict[str, _Figure]:
     """Figures of a run by name, formatted as in the list of runs."""
     words = {"verdict": _Figure(row.verdict or row.state)}
-    try:
-        figures = _FIGURES.validate_python(row.figures)
-    except ValidationError:
-        # There are no figures before the report is made, and damaged ones count as none.
+    figures = stored_figures(row)
+    if figures is None:
         return words
     name = figures.latency or "latency"
     onset = figures.onset

@@ -150,6 +150,7 @@ def _alertmanager(settings: Settings) -> list[str]:
         f"--config.file={directory / 'alertmanager.yaml'}",
         f"--storage.path={directory / 'data'}",
         f"--web.listen-address={ALERTMANAGER.address(settings)}",
+        f"--web.external-url=http://{ALERTMANAGER.address(settings)}",
         # Empty: no gossip with others, and no port for it.
         "--cluster.listen-address=",
         "--log.level=warn",
@@ -164,6 +165,7 @@ def _prometheus(settings: Settings) -> list[str]:
         f"--storage.tsdb.retention.time={RETENTION_TIME}",
         f"--storage.tsdb.retention.size={RETENTION_SIZE}",
         f"--web.listen-address={PROMETHEUS.address(settings)}",
+        f"--web.external-url=http://{PROMETHEUS.address(settings)}",
         "--log.level=warn",
     ]
 
