@@ -12,6 +12,7 @@ import functools
 import resource
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 from hypothesis.database import ExampleDatabase
+from hypothesis.errors import HypothesisWarning
 
 Property = Callable[..., None]
 #: Of one example, whatever it is: readers stop at their bounds and do not allocate what a document says.
@@ -70,7 +72,10 @@ def _once(one: Property, number: int, database: ExampleDatabase | None) -> None:
         suppress_health_check=list(HealthCheck),
     )
     try:
-        seed(number)(many(given(**strategies)(_noted(check))))()
+        with warnings.catch_warnings():
+            # As an error, it would hide what failed.
+            warnings.filterwarnings("ignore", "Generating overly large repr", HypothesisWarning)
+            seed(number)(many(given(**strategies)(_noted(check))))()
     except BaseException as error:
         error.add_note(f"{check.__name__} failed with the seed {number}")
         raise

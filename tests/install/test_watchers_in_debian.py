@@ -39,11 +39,12 @@ def machine(request: pytest.FixtureRequest, package: Path, tmp_path_factory: pyt
     return its
 
 
-#: Fails at the first line that does not hold.
+#: Fails at the first line that does not hold, and prints it with the units' journal.
 UNDER_SYSTEMD = r"""
+trap 'echo "failed: $BASH_COMMAND"; journalctl --no-pager --lines 60' ERR
 listening() { ss --no-header --listening --tcp --numeric | awk '{ print $4 }' | sort; }
 answers() {
-    for _ in {1..100}; do if curl --silent --fail --max-time 5 "$@"; then return; fi; sleep 0.2; done
+    for _ in {1..300}; do if curl --silent --fail --max-time 5 "$@"; then return; fi; sleep 0.2; done
     return 1
 }
 

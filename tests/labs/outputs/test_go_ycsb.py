@@ -132,3 +132,11 @@ REFUSED = {
 def test_other_lines_are_refused_with_a_remedy(case: str) -> None:
     lines, message = REFUSED[case]
     assert message in refusal(GO_YCSB, *lines)
+
+
+def test_operations_of_a_lost_line_are_counted_in_the_next_interval() -> None:
+    each = {"READ": 1000, "TOTAL": 2000, "UPDATE": 1000}
+    lines = [line(name, 10 * at, count * at, 5000) for at in range(1, 11) for name, count in each.items()]
+    assert lines.pop(11).startswith("UPDATE")
+    samples = read(GO_YCSB, *lines).table.samples
+    assert [sample.values.get("operations_per_second") for sample in samples[2:6]] == [200, 100, 300, 200]

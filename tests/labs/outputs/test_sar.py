@@ -82,3 +82,9 @@ REFUSED = {
 def test_other_lines_are_refused_with_a_remedy(case: str) -> None:
     lines, message = REFUSED[case]
     assert message in refusal(SAR, *lines)
+
+
+@pytest.mark.parametrize("length", ["0", "-1", "nan"])
+def test_an_interval_without_a_length_is_refused(length: str) -> None:
+    lines = [HEAD, steady()[0].replace("host;10;", f"host;{length};"), *steady(2)]
+    assert "its times are damaged" in refusal(SAR, *lines)

@@ -1,10 +1,11 @@
 """The formats that `cliffwatch analyze --from` reads, and the table of windows that each becomes."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.finding import Role, Series
-from cliffwatch.analysis.table import TIME_COLUMN, Row, Table, series_of_column, table_of
+from cliffwatch.analysis.table import END_COLUMN, TIME_COLUMN, Row, Table, series_of_column, table_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.outputs import (
     cassandra_stress,
@@ -129,6 +130,9 @@ def read_output(lines: Iterable[str], name: str, format_: OutputFormat, unit: La
         windows = reading.windows
         if len(windows) < _WINDOWS_LEAST:
             raise BadLineError(0, f"has {len(windows) or 'no'} window of {format_}; {_REMEDIES[format_]}")
+        if (without := next((row for row in windows if not _has_length(row)), None)) is not None:
+            end = without.numbers.get(END_COLUMN, without.at)
+            raise BadLineError(0, f"has an interval from {without.at:.10g} s to {end:.10g} s: its times are damaged")
         columns = _columns(windows)
         if not any(series.role is Role.LATENCY for series in columns.values()):
             raise BadLineError(0, "has no latency in any of its windows, so nothing can be found in it")
@@ -137,6 +141,11 @@ def read_output(lines: Iterable[str], name: str, format_: OutputFormat, unit: La
         raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [FieldFault(place, str(error))]) from error
     table = replace(table_of(columns, windows), slowest=reading.slowest)
     return Output(table, reading.operations, reading.remark)
+
+
+def _has_length(row: Row) -> bool:
+    """Whether a window begins in the file's time and ends later; one without an end lasts as long as the others."""
+    return 0 <= row.at < row.numbers.get(END_COLUMN, math.inf) and math.isfinite(row.at)
 
 
 def _columns(windows: list[Row]) -> dict[str, Series]:

@@ -106,6 +106,10 @@ def _add(batches: list[_Batch], number: int, text: str) -> None:
 
 
 def _of_batches(batches: Sequence[_Batch]) -> Reading:
+    for earlier, later in pairwise(batches):
+        # An operation whose line was lost has done no more than before, as far as is known.
+        later.counts = earlier.counts | later.counts
+        later.means = earlier.means | later.means
     last = batches[-1]
     if _ALL in last.counts:
         require_total(last.line, "operations", last.count(failed=False), last.counts[_ALL])
@@ -117,7 +121,7 @@ def _of_batches(batches: Sequence[_Batch]) -> Reading:
         Progress(later.line, later.takes, _numbers(earlier, later))
         for earlier, later in pairwise(batches)
         # The last interval is printed twice where the run ends with it.
-        if later.takes != earlier.takes or later.counts != earlier.counts
+        if later.takes > earlier.takes
     ]
     rows = rows_of_intervals(said)
     inexact = sum(
@@ -135,9 +139,7 @@ def _of_batches(batches: Sequence[_Batch]) -> Reading:
 def _numbers(earlier: _Batch, later: _Batch) -> dict[str, float]:
     """Figures of the interval between two batches."""
     completed, failed = (later.count(failed=each) - earlier.count(failed=each) for each in (False, True))
-    numbers = {ERRORS_COLUMN: float(failed)}
-    if later.takes > earlier.takes:
-        numbers[RATE_COLUMN] = completed / (later.takes - earlier.takes)
+    numbers = {ERRORS_COLUMN: float(failed), RATE_COLUMN: completed / (later.takes - earlier.takes)}
     for name, mean in later.means.items():
         before, after = earlier.counts.get(name, 0), later.counts[name]
         if after <= before:
