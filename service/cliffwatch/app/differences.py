@@ -108,7 +108,7 @@ def _side_of(row: RunRow) -> _Side:
     kept = {name: value for name, value in facts.items() if name not in _LEFT_OUT}
     return _Side(
         result=_result_of(row),
-        workload=_values(workload, row.id),
+        workload=dict(flattened(workload)),
         targets=_values(targets, row.id),
         environment=_values(kept, row.id),
         faults=faults,
