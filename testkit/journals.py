@@ -12,7 +12,7 @@ from cliffwatch.journal.state import change_state
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
-from cliffwatch.model.target import SyntheticTarget
+from cliffwatch.model.target import SyntheticTarget, parse_target
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.model.workload import Workload, format_workload, workload_from
 
@@ -23,6 +23,20 @@ def synthetic_workload(name: str = "steady", **changes: Any) -> Workload:
     """Workload of the synthetic engine: one minute in windows of one second."""
     document = {"version": 1, "name": name, "engine": "synthetic", "window": "1s", "phases": {"soak": "1m"}}
     return workload_from(document | changes)
+
+
+def order_of(*targets: str, part_names: tuple[str, ...] = ()) -> RunOrder:
+    """Order of a run on these targets, as `--target` takes them."""
+    first, *more = map(parse_target, targets)
+    return RunOrder(
+        run_id="one",
+        workload=synthetic_workload(),
+        target=first,
+        created_at=START,
+        created_by="tester",
+        more_targets=tuple(more),
+        part_names=part_names,
+    )
 
 
 def rewritten(line: bytes, **fields: Any) -> bytes:

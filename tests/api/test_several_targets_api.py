@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from testkit.loops import loop_drive
 from tests.api.harness import ORDER, Api
 from tests.api.target_orders import directory, order
@@ -23,7 +24,7 @@ def test_a_run_on_two_targets_has_a_part_for_each(api: Api) -> None:
     run = api.put("/runs/both", BOTH).json()
     assert (run["target"], run["more_targets"]) == (ORDER["target"], [OTHER])
     stored = JournalReader(Path(run["directory"])).document(files.ORDER)
-    assert list(RunOrder.model_validate(stored).parts) == ["part-1", "part-2"]
+    assert list(RunOrder.model_validate(stored).parts) == ["nowhere", "elsewhere"]
     (listed,) = api.get("/runs").json()["items"]
     assert listed["more_targets"] == [OTHER]
     # The same request is the same run, and one on other targets is not.
@@ -31,10 +32,39 @@ def test_a_run_on_two_targets_has_a_part_for_each(api: Api) -> None:
     assert api.put("/runs/both", ORDER).status_code == 409
 
 
+def test_parts_have_the_names_that_were_given_and_a_repeated_run_has_them_too(api: Api) -> None:
+    run = api.put("/runs/both", BOTH | {"part_names": [None, "left"]}).json()
+    stored = RunOrder.model_validate(JournalReader(Path(run["directory"])).document(files.ORDER))
+    assert list(stored.parts) == ["nowhere", "left"]
+    assert api.put("/runs/both", BOTH).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["one", "one"], "'one' is taken"),
+        ([None, "local"], "'local' is taken"),
+        (["a", "b", "c"], "3 are given for 2 targets"),
+        (["Left", None], "it is to match the pattern"),
+    ],
+)
+def test_a_wrong_name_of_a_part_is_named(api: Api, names: list[str | None], said: str) -> None:
+    response = api.post("/runs", BOTH | {"part_names": names})
+    assert response.status_code == 422
+    (error,) = response.json()["errors"]
+    assert "part_names" in error["field"] + error["message"]
+    assert said in error["message"]
+
+
+def test_a_run_with_one_target_has_no_name_for_a_part(api: Api) -> None:
+    assert "omit it" in api.post("/runs", ORDER | {"part_names": ["one"]}).text
+
+
 def test_an_order_of_one_target_is_as_versions_before_parts_read_it(api: Api) -> None:
     run = api.put("/runs/one", ORDER).json()
     assert run["more_targets"] == []
-    assert "more_targets" not in json.loads((Path(run["directory"]) / files.ORDER).read_text())
+    stored = json.loads((Path(run["directory"]) / files.ORDER).read_text())
+    assert not {"more_targets", "part_names"} & set(stored)
     first = next(JournalReader(Path(run["directory"])).events()).event
     assert "more_targets" not in first.detail
     digest = RunRequest.model_validate(ORDER).digest
@@ -83,8 +113,10 @@ def test_each_drive_wants_its_own_sentence_and_what_is_said_names_its_target(api
         assert run.status_code == 201
         first = next(JournalReader(Path(run.json()["directory"])).events()).event
         submission = Submission.from_detail(first.detail, "")
-        assert submission.asked_of("part-1").blocks == submission.target_blocks
-        assert submission.asked_of("part-2").blocks not in (None, submission.target_blocks)
+        first_asked, second_asked = submission.asked
+        assert first_asked.blocks == submission.target_blocks
+        assert second_asked.blocks not in (None, submission.target_blocks)
+        assert plan["part_names"] == [one.name, two.name]
 
 
 def test_a_target_of_the_wrong_kind_is_named_wherever_it_stands(api: Api, tmp_path: Path) -> None:

@@ -101,8 +101,9 @@ def test_of_several_parts_the_part_is_named_first() -> None:
     detail, words = SAMPLES["engine", "exited"]
     assert event_text("engine", "exited", {**detail, "part": "part-2"}) == f"part-2: {words}"
     assert event_text("gap", "engine_frozen", {"seconds": 2.5, "part": "part-1"}).startswith("part-1: not measured for")
-    # What an engine calls so is a field like any other.
-    assert event_text("engine", "of_its_own", {"part": "lid"}) == "of its own: part lid"
+    assert event_text("engine", "exited", {**detail, "part": "nvme3n1"}) == f"nvme3n1: {words}"
+    # What an engine calls so may be no name of a part.
+    assert event_text("engine", "of_its_own", {"part": "the lid"}) == "of its own: part the lid"
 
 
 def test_an_alert_is_its_summary_and_what_its_description_adds() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from cliffwatch.journal import Event, EventType
 from cliffwatch.web.firing import FiringAlert
-from cliffwatch.web.run_now import _reported_limits
+from cliffwatch.web.run_now import _reported
 
 pytestmark = pytest.mark.gate(why="neither a browser nor a service")
 
@@ -26,4 +26,4 @@ def test_an_alert_without_what_it_should_have_is_listed(detail: dict[str, Any]) 
 @pytest.mark.parametrize("report", [[], {}, {"limits": 7}, {"limits": [{}]}, {"limits": [{"broken": [7]}]}], ids=str)
 def test_limits_of_a_damaged_report_are_left_out(report: object) -> None:
     services: Any = SimpleNamespace(reports=SimpleNamespace(read=lambda run, name: json.dumps(report).encode()))
-    assert _reported_limits(services, "one") == []
+    assert not _reported(services, "one").get("limits")

@@ -37,6 +37,7 @@ def request_of(row: RunRow) -> RunRequest:
         "more_targets": more,
         "labels": labels,
         "drives": order.drives,
+        "part_names": order.part_names,
     }
     if row.workload_version is None:
         return RunRequest.model_validate({"workload": order.workload.model_dump(mode="json"), **common})

@@ -20,7 +20,7 @@ from cliffwatch.app.admission import RunTurns, admit
 from cliffwatch.app.capacity import active_limit
 from cliffwatch.app.hung_runs import hung_runs
 from cliffwatch.app.index import UNFINISHED_PREFIX, index_run, status_in, write_status
-from cliffwatch.app.target_plans import TargetPlan, TargetPlanner
+from cliffwatch.app.target_plans import TargetPlan, TargetPlanner, names_of
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
@@ -76,6 +76,7 @@ class RunPlan:
     notes: tuple[str, ...]
     objections: tuple[Objection, ...]
     drives: tuple[str, ...] = ()
+    part_names: tuple[str, ...] = ()
 
 
 class RunService:
@@ -121,6 +122,7 @@ class RunService:
             workload=workload,
             submission=_submission(parts, key, request.digest, version, replaced),
             parts=tuple(parts),
+            part_names=names_of(request, parts),
             notes=tuple(notes),
             objections=tuple(objections),
             drives=elsewhere.names,
@@ -156,6 +158,7 @@ class RunService:
             schedule_id=schedule_id,
             more_targets=request.more_targets,
             drives=request.drives,
+            part_names=plan.part_names,
         )
         return plan.run_id, self._begin(order, plan.submission, request)
 

@@ -1,7 +1,7 @@
 """Plan of a workload for one target: the gate's examination, the engine's plan, the brokers' preflight result."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from cliffwatch.engines.contract import EngineContext, Probe
 from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.gate import Examination, Objection, confirmation_sentence, examine, notes_on_plan, objections_to_plan
 from cliffwatch.model.drives import PrometheusDrives
+from cliffwatch.model.part_names import part_names
 from cliffwatch.model.plan import LoadPlan
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
@@ -174,3 +175,11 @@ def _preflight_objections(probe: Probe, target: AnyTarget) -> list[Objection]:
         *(Objection(unreachable, message) for message in probe.unreachable),
         *(Objection(refused, message) for message in probe.refused),
     ]
+
+
+def names_of(request: RunRequest, parts: Sequence[TargetPlan]) -> tuple[str, ...]:
+    """Names of the parts of a run with several targets; none for a single one."""
+    if not request.more_targets:
+        return ()
+    drives = [[drive.name for drive in part.examination.drives] for part in parts]
+    return part_names(request.targets, drives, request.part_names)

@@ -21,7 +21,7 @@ from cliffwatch.cli.comparison import (
 from cliffwatch.cli.junit import require_writable, write_junit
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import Output, print_json, put, say, show
-from cliffwatch.cli.run_request import ask_for_confirmation, make_known, print_plan, standing_objections
+from cliffwatch.cli.run_request import ask_for_confirmation, make_known, print_plan, standing_objections, target_text
 from cliffwatch.cli.session import EXIT_INTERRUPTED, seconds_of
 from cliffwatch.model.run_state import VerdictName
 
@@ -136,18 +136,7 @@ def workload_name(run: Any) -> str:
 
 def target_name(run: Any) -> str:
     """Targets of a run as `--target` takes them, such as `directory:/data`, joined by ` + `."""
-    return " + ".join(_target_text(target) for target in [run.get("target") or {}, *(run.get("more_targets") or [])])
-
-
-def _target_text(target: Any) -> str:
-    if isinstance(target, str):
-        return target
-    if "bootstrap_servers" in target:
-        return f"{target.get('kind')}:{','.join(target['bootstrap_servers'])}"
-    if "dsn" in target:
-        return f"postgres:{str(target['dsn']).removeprefix('postgresql:')}"
-    what = target.get("path") or target.get("identity") or target.get("name")
-    return f"{target.get('kind')}:{what}"
+    return " + ".join(target_text(target) for target in [run.get("target") or {}, *(run.get("more_targets") or [])])
 
 
 def verdict_lines(run: dict[str, Any]) -> list[str]:

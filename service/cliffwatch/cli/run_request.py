@@ -1,5 +1,6 @@
 """`cliffwatch run start`: build the API's run request from flags, and print the plan of a dry run."""
 
+import re
 import shlex
 import sys
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import put, say
 from cliffwatch.cli.paths import is_directory
 from cliffwatch.model.document import Name
+from cliffwatch.model.part_names import PART_NAME
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget, parse_target
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
@@ -72,8 +74,16 @@ def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
     return f"the service has a different workload {name}; {remedy}"
 
 
+#: A target after the name of its part. A path is no name: it has a slash.
+_NAMED = re.compile(rf"(?P<name>{PART_NAME})=(?P<target>(?:[a-z]+:|/|\.{{1,2}}/|~/).*)", re.DOTALL)
+
+
 def target_documents(texts: list[str], confirmations: list[str]) -> dict[str, Any]:
-    """`target` and `more_targets` of a run request; the n-th confirmation is for the n-th device. Raises Problem."""
+    """`target`, `more_targets` and `part_names` of a run request: `NAME=TARGET` names the target's part. The n-th
+    confirmation is for the n-th device. Raises Problem."""
+    named = [_NAMED.fullmatch(text) for text in texts]
+    names = [None if match is None else match["name"] for match in named]
+    texts = [text if match is None else match["target"] for text, match in zip(texts, named, strict=True)]
     devices = [text for text in texts if text.partition(":")[0] == "device"]
     if len(confirmations) > max(1, len(devices)):
         fault = FieldFault("--confirm", f"{len(confirmations)} are given for {len(devices)} devices; omit the others")
@@ -84,7 +94,8 @@ def target_documents(texts: list[str], confirmations: list[str]) -> dict[str, An
         target_document(text, next(left, None) if is_lone or text.partition(":")[0] == "device" else None)
         for text in texts
     )
-    return {"target": first} | ({"more_targets": more} if more else {})
+    given = {"more_targets": more, "part_names": names if any(names) else []}
+    return {"target": first} | {field: value for field, value in given.items() if value}
 
 
 def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
@@ -129,6 +140,18 @@ def duration_overrides(**given: str | None) -> dict[str, str]:
     return {name: text for name, text in given.items() if text is not None}
 
 
+def target_text(target: Any) -> str:
+    """A target of an answer, as `--target` takes it."""
+    if isinstance(target, str):
+        return target
+    if "bootstrap_servers" in target:
+        return f"{target.get('kind')}:{','.join(target['bootstrap_servers'])}"
+    if "dsn" in target:
+        return f"postgres:{str(target['dsn']).removeprefix('postgresql:')}"
+    what = target.get("path") or target.get("identity") or target.get("name")
+    return f"{target.get('kind')}:{what}"
+
+
 def print_plan(plan: dict[str, Any]) -> None:
     """Print what a run would do, for people, to stdout."""
     writes = plan.get("writes") or []
@@ -143,6 +166,9 @@ def print_plan(plan: dict[str, Any]) -> None:
         until = datetime.now(UTC) + timedelta(seconds=plan["planned_seconds"])
         put(f"lasts        {plan['lasts']}; until {until:%Y-%m-%d %H:%MZ} if it starts now")
     put(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
+    targets = [plan.get("target"), *(plan.get("more_targets") or [])]
+    for name, each in zip(plan.get("part_names") or [], targets, strict=False):
+        put(f"part         {name}: {target_text(each)}")
     for drive in plan.get("drives") or []:
         put(f"drive        {drive}")
     for note in plan.get("notes") or []:

@@ -91,7 +91,7 @@ def start(
             "--target",
             help="directory:PATH, device:SERIAL (or WWN, or backing file), broker:HOST:PORT[,…], "
             "postgres://USER@HOST/DATABASE, observed:NAME, synthetic:NAME. Of several, each is "
-            "loaded by a part of its own.",
+            "loaded by a part of its own; NAME=TARGET names the part.",
             autocompletion=completion.targets,
         ),
     ],

@@ -26,7 +26,7 @@ from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import LEFT_BEHIND, EventType
 from cliffwatch.journal.state import RunStatus
 from cliffwatch.machine.mounts import mount_of
-from cliffwatch.model.order import ONLY_PART
+from cliffwatch.model.part_names import ONLY_PART
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.request import AskedTarget, Submission
 from cliffwatch.model.run_state import RunState
@@ -242,9 +242,10 @@ class _StopWatch:
 def _orders(context: RunContext) -> dict[str, Order]:
     first = next(JournalReader(context.directory).events())
     submission = Submission.from_detail(first.event.detail, str(context.order.target))
-    return {
-        part: _order(context, part, target, submission.asked_of(part)) for part, target in context.order.parts.items()
-    }
+    parts = context.order.parts
+    # A journal that no service began has no identities of targets.
+    asked = dict(zip(parts, submission.asked, strict=False))
+    return {part: _order(context, part, target, asked.get(part, AskedTarget())) for part, target in parts.items()}
 
 
 def _order(context: RunContext, part: str, target: AnyTarget, asked: AskedTarget) -> Order:
@@ -253,7 +254,7 @@ def _order(context: RunContext, part: str, target: AnyTarget, asked: AskedTarget
         directory = directory / files.PARTS / part
         directory.mkdir(parents=True, exist_ok=True)
     return Order(
-        run=context.order.model_copy(update={"target": target, "more_targets": ()}),
+        run=context.order.model_copy(update={"target": target, "more_targets": (), "part_names": ()}),
         directory=directory,
         state_directory=context.settings.state_directory,
         asked_path=asked.path,

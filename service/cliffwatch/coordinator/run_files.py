@@ -13,7 +13,8 @@ from cliffwatch.gate import remove_run_directory, run_directory
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import CLAIMED, LEFT_BEHIND, EventType
 from cliffwatch.machine.births import described_at
-from cliffwatch.model.order import ONLY_PART, RunOrder
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.part_names import ONLY_PART
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DATABASE_SCHEMA, DirectoryTarget, PostgresTarget
@@ -103,7 +104,8 @@ def _made(order: RunOrder, part: str, target: DirectoryTarget, journal: Path) ->
     for number, stored in enumerate(JournalReader(journal).events()):
         event = stored.event
         if number == 0:
-            place = Submission.from_detail(event.detail, str(target)).asked_of(part).path or place
+            asked = Submission.from_detail(event.detail, str(target)).asked
+            place = dict(zip(order.parts, asked, strict=False)).get(part, asked[0]).path or place
         has_run |= event.type is EventType.STATE and event.name == RunState.RUNNING
         is_claim = event.type is EventType.DEVICE and event.name == CLAIMED and bool(event.detail.get("path"))
         if is_claim and event.detail.get("part", ONLY_PART) == part:

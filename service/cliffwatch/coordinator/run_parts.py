@@ -10,7 +10,7 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.coordinator.context import RunContext
 from cliffwatch.coordinator.place import Place
 from cliffwatch.journal import Event
-from cliffwatch.model.order import ONLY_PART
+from cliffwatch.model.part_names import ONLY_PART
 from cliffwatch.part.child_process import LEAVE_SECONDS, Wake
 from cliffwatch.part.lines import Answer, Close, Closed, Command, EngineAt, Happened, LeftProcess, Record, Refused, Stop
 

@@ -30,12 +30,14 @@ class PlanBody(BaseModel):
     With several targets, `path` and `command` are those of the first, and `written_bytes` is the sum. `confirmation` is
     the sentence to give as `target.confirmation`, `confirmations` has those of all targets; null where none is needed.
     `planned_seconds` is the length of the load, `lasts` that of each phase in words. `drives` are drives of other hosts
-    that the run would watch; empty if it would watch the drives below its targets.
+    that the run would watch; empty if it would watch the drives below its targets. `part_names` are those of the parts
+    of several targets, in the same order.
     """
 
     run_id: str
     target: Target
     more_targets: tuple[Target, ...] = ()
+    part_names: tuple[str, ...] = ()
     path: str
     writes: list[PlannedWriteBody]
     command: list[str]
@@ -60,6 +62,7 @@ def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
         run_id=plan.run_id,
         target=request.target,
         more_targets=request.more_targets,
+        part_names=plan.part_names,
         path=str(first.examination.path),
         writes=[
             PlannedWriteBody(path=str(write.path), size_bytes=write.size_bytes)

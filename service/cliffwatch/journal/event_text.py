@@ -20,6 +20,7 @@ from cliffwatch.base.units import (
 from cliffwatch.journal import files
 from cliffwatch.journal.events import ANNOTATED, MARKED, TARGET_DISPLACED, EventType
 from cliffwatch.model.operation import Operation
+from cliffwatch.model.part_names import PART_NAME
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.series_name import series_words
 
@@ -33,7 +34,6 @@ _MOMENTS = frozenset({"start", "end", "at", "since", "load_start", "load_stop", 
 #: Fields with words of a program or a person, or names of files: shown unchanged.
 _VERBATIM = frozenset({"command", "error", "io", "line", "message", "path", "reason", "target", "topic", "what", "why"})
 _CODE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
-_PART = re.compile(r"part-\d{1,3}")
 _SERIES = re.compile(r"[a-z0-9_]+\.p\d{2,4}|device\.[a-z_]+(\..+)?")
 _GAPS = {
     "engine_died": "the engine died",
@@ -53,10 +53,10 @@ _KINDS = {"latency": "latencies", "counters": "counters", "gauges": "gauges"}
 def event_text(event_type: str, name: str, detail: Detail) -> str:
     """Text of an event on one line, without the type: `not measured for 2.5 s: the engine died`.
 
-    In a run with several parts, the text begins with the part: `part-2: the engine exited with status 1`. A detail of
+    In a run with several parts, the text begins with the part: `nvme3n1: the engine exited with status 1`. A detail of
     an unexpected shape, from a damaged journal, is written field by field.
     """
-    if _PART.fullmatch(str(detail.get("part", ""))):
+    if re.fullmatch(PART_NAME, str(detail.get("part", ""))):
         own = {field: value for field, value in detail.items() if field != "part"}
         return f"{detail['part']}: {event_text(event_type, name, own)}"
     try:

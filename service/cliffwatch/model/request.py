@@ -8,15 +8,16 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.storable import check_text
 from cliffwatch.model.annotations import Labels
 from cliffwatch.model.document import Strict
 from cliffwatch.model.drives import Drives
+from cliffwatch.model.part_names import ONLY_PART, PartName
 from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import DurationOverrides, Workload
 
@@ -49,6 +50,11 @@ class RunRequest(Strict):
         default=None, description="drives to watch instead of those below the targets: `prometheus:SELECTOR`"
     )
 
+    part_names: tuple[PartName | None, ...] = Field(
+        default=(),
+        description="names of the targets' parts, in the same order; null names a part by its drive or target",
+    )
+
     @property
     def targets(self) -> tuple[AnyTarget, ...]:
         return (self.target, *self.more_targets)
@@ -58,11 +64,30 @@ class RunRequest(Strict):
     def _text_can_be_stored(cls, value: Any) -> Any:
         return check_text(value)
 
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        given = [name for name in self.part_names if name is not None]
+        if self.part_names and not self.more_targets:
+            raise ValueError("`part_names`: a run with one target has one part, without a name; omit it")
+        if len(self.part_names) > len(self.targets):
+            raise ValueError(
+                f"`part_names`: {len(self.part_names)} are given for {len(self.targets)} targets; omit some"
+            )
+        for name in given:
+            if name == ONLY_PART or given.count(name) > 1:
+                raise ValueError(f"`part_names`: {name!r} is taken; give each part a name of its own")
+        return self
+
     @property
     def digest(self) -> str:
         """SHA-256 of the normalised request, in hex: requests with the same digest are the same request."""
         # Fields that earlier versions did not know count only if given: a request is repeated after an upgrade, too.
-        later = {"more_targets": self.more_targets, "labels": self.labels, "drives": self.drives}
+        later = {
+            "more_targets": self.more_targets,
+            "labels": self.labels,
+            "drives": self.drives,
+            "part_names": self.part_names,
+        }
         body = self.model_dump(mode="json", exclude={name for name, value in later.items() if not value})
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -118,11 +143,10 @@ class Submission:
             del detail["more_targets"]
         return detail
 
-    def asked_of(self, part: str) -> AskedTarget:
-        """Identity of a part's target when the run was requested."""
-        asked = (AskedTarget(self.target_path, self.target_directory, self.target_blocks), *self.more_targets)
-        names = [f"part-{number}" for number in range(1, len(asked) + 1)]
-        return dict(zip(names, asked, strict=True)).get(part, asked[0])
+    @property
+    def asked(self) -> tuple[AskedTarget, ...]:
+        """Identities of the parts' targets when the run was requested, in the order of the targets."""
+        return (AskedTarget(self.target_path, self.target_directory, self.target_blocks), *self.more_targets)
 
     @classmethod
     def from_detail(cls, detail: Mapping[str, Any], target: str) -> "Submission":

@@ -29,17 +29,17 @@ from cliffwatch.report.headline import headline
 from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.latency import HOUR_SECONDS, LatencyGroup
 from cliffwatch.report.limits.judged import Judged
+from cliffwatch.report.parts_document import parts_document
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.quantiles import quantiles_document
 from cliffwatch.report.raised import restated
+from cliffwatch.report.schema.latency import LatencyOfOperation, Percentiles
 from cliffwatch.report.schema.report import (
     FORMAT_VERSION,
     AlertDocument,
     CoverageDocument,
     Direction,
     EventDocument,
-    LatencyOfOperation,
-    Percentiles,
     PhaseSpan,
     Rates,
     ReportBody,
@@ -88,6 +88,8 @@ def document_of(
     }
     if omitted:
         body["events_omitted"] = omitted
+    if parts := parts_document(run.order, run.windows, latency):
+        body["parts"] = parts
     if quantiles := quantiles_document(run):
         body["quantiles"] = quantiles
     if (transactions := transactions_document(run)) is not None:

@@ -25,6 +25,7 @@ from cliffwatch.telemetry.drive_health import DriveSource, drive_health, write_a
 from cliffwatch.telemetry.prometheus import QueryFailed
 from cliffwatch.web.drive_figures import NO_HEALTH, health_figures
 from cliffwatch.web.page import HEADERS, PageRoute
+from cliffwatch.web.part_figures import parts_now, parts_reported
 from cliffwatch.web.session import AnyVisitor
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -38,7 +39,7 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
     reader = JournalReader(Path(row.directory))
     watched = request.app.state.watched_limits
     assert isinstance(watched, WatchedLimits), "the application makes one"
-    body: dict[str, Any] = {"drives": [], "drives_missing": "", "limits": [], "reading": False}
+    body: dict[str, Any] = {"drives": [], "drives_missing": "", "limits": [], "reading": False, "parts": []}
     body["origin"] = row.load_start if row.load_start is not None else row.created_at
     run = run_resource(row, services.clock.wall())
     # Both of one moment, so that they add up to the planned length.
@@ -48,9 +49,10 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
         body |= _drives(services, reader, names)
         body |= _limits(services, row, reader, watched, names)
         body["silent"] = _silence(row, reader, services.clock.wall())
+        body["parts"] = _parts(reader)
     else:
         verdict = VerdictName(row.verdict) if row.verdict else None
-        body["limits"] = _reported_limits(services, run_id)
+        body |= _reported(services, run_id)
         body["remedy"] = remedy_of(verdict, row.reasons or [], run_id)
     return JSONResponse(body, headers=HEADERS)
 
@@ -67,13 +69,21 @@ def _silence(row: RunRow, reader: JournalReader, now: float) -> str:
         return ""
 
 
-def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
-    """Limits as the run's report judged them; none while it has no report, or a damaged one."""
+def _parts(reader: JournalReader) -> list[dict[str, Any]]:
+    try:
+        return [asdict(part) for part in parts_now(read_order(reader), reader)]
+    except Problem:
+        return []
+
+
+def _reported(services: Services, run_id: str) -> dict[str, Any]:
+    """Limits and parts as the run's report has them; none while it has no report, or a damaged one."""
     try:
         report = json.loads(services.reports.read(run_id, files.REPORT_JSON))
-        return [asdict(judged_limit(row)) for row in report["limits"]]
+        limits = [asdict(judged_limit(row)) for row in report["limits"]]
+        return {"limits": limits, "parts": [asdict(part) for part in parts_reported(report)]}
     except (Problem, ValueError, KeyError, TypeError, AttributeError, IndexError):
-        return []
+        return {}
 
 
 def time_left(run: RunSummary) -> str | None:

@@ -17,7 +17,7 @@ from cliffwatch.report.collect import Collected
 from cliffwatch.report.latency import HOUR_SECONDS
 from cliffwatch.report.schema.findings import LayerRow
 from cliffwatch.report.schema.findings import Layers as LayersDocument
-from cliffwatch.report.schema.report import LatencyOfOperation, Percentiles
+from cliffwatch.report.schema.latency import LatencyOfOperation, Percentiles
 from cliffwatch.telemetry.catalogue import DEVICE_LATENCY, DISK_COUNT, DISK_TIME, QUEUE_TIME, WEIGHTED_TIME
 from cliffwatch.telemetry.collection import MISSING
 from cliffwatch.telemetry.increases import quantile, sum_of_increases

@@ -17,6 +17,7 @@ from cliffwatch.report.schema.base import (
     document,
 )
 from cliffwatch.report.schema.findings import FindingDocument, JudgedByDocument, Layers, LimitDocument
+from cliffwatch.report.schema.latency import LatencyOfOperation, PartDocument
 
 #: Incremented when a field changes its meaning or is removed.
 FORMAT_VERSION: Literal[2] = 2
@@ -88,19 +89,6 @@ class PhaseSpan(TypedDict):
 
 
 @document
-class Percentiles(TypedDict):
-    count: Count
-    overflow: NotRequired[CountFromOne]
-    """Latencies over one hour, counted as one hour."""
-    p50_seconds: NotRequired[NonNegative]
-    p90_seconds: NotRequired[NonNegative]
-    p99_seconds: NotRequired[NonNegative]
-    p999_seconds: NotRequired[NonNegative]
-    p9999_seconds: NotRequired[NonNegative]
-    max_seconds: NotRequired[NonNegative]
-
-
-@document
 class Rates(TypedDict):
     measured_seconds: NonNegative
     """What the rates are taken over."""
@@ -164,25 +152,6 @@ class StallDocument(TypedDict):
     windows: CountFromOne
     oldest_outstanding_seconds: NotRequired[NonNegative]
     """How old the oldest operation became that was due and not completed; absent where the engine cannot know."""
-
-
-@document
-class PhasePercentiles(Percentiles):
-    phase: str
-
-
-@document
-class HourPercentiles(Percentiles):
-    hour: Count
-    """Whole hours since the load began."""
-    start_seconds: NonNegative
-
-
-@document
-class LatencyOfOperation(TypedDict):
-    load: Percentiles
-    phases: list[PhasePercentiles]
-    hours: list[HourPercentiles]
 
 
 @document
@@ -357,6 +326,8 @@ class ReportBody(TypedDict):
     """By latency name: latencies without a histogram, which are not in `latency`. Absent when there are none."""
     totals: Totals
     throughput: Throughput
+    parts: NotRequired[Annotated[list[PartDocument], Field(min_length=2)]]
+    """The one that is furthest from the others first; absent for a run with one target."""
     device: NotRequired[ReportDevice]
     transactions: NotRequired[Transactions]
     steady: NotRequired[Steady]

@@ -102,6 +102,10 @@
       tile({ name: limit.text, value: limit.value, is_bad: limit.broken, note: [limit.broken && limit.value !== "broken" ? "broken" : "", limit.again ? "holds again" : "", limit.margin, limit.note].filter(Boolean).join(", ") })));
     byId("limits-reading").hidden = !body.reading;
   }
+  function showParts(body) {
+    byId("parts-section").hidden = body.parts.length === 0;
+    byId("parts").replaceChildren(...body.parts.map(tile));
+  }
   function showLeft(body) {
     const at = body.elapsed_seconds, phase = body.left && phases.find(([name]) => name === phaseNow && name !== "prepare" && name !== "cool_down");
     if (at !== null) byId("tile-elapsed").textContent = elapsed(at);
@@ -116,6 +120,7 @@
       if (answer === null) return;
       const body = await answer.json();
       showLimits(body);
+      showParts(body);
       showRemedy(body.remedy);
     } catch (error) {
       window.cliffwatch.unanswered(error);
@@ -134,6 +139,7 @@
       const body = await answer.json();
       if (over) return;
       showDrives(body);
+      showParts(body);
       showLimits(body);
       showLeft(body);
       // The last window says nothing of a load of which none comes any more.

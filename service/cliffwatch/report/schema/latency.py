@@ -1,0 +1,55 @@
+"""Latencies of a run and of its parts in report.json."""
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from cliffwatch.report.schema.base import Count, CountFromOne, NonNegative, Positive, Text, document
+
+
+@document
+class Percentiles(TypedDict):
+    count: Count
+    overflow: NotRequired[CountFromOne]
+    """Latencies over one hour, counted as one hour."""
+    p50_seconds: NotRequired[NonNegative]
+    p90_seconds: NotRequired[NonNegative]
+    p99_seconds: NotRequired[NonNegative]
+    p999_seconds: NotRequired[NonNegative]
+    p9999_seconds: NotRequired[NonNegative]
+    max_seconds: NotRequired[NonNegative]
+
+
+@document
+class PhasePercentiles(Percentiles):
+    phase: str
+
+
+@document
+class HourPercentiles(Percentiles):
+    hour: Count
+    """Whole hours since the load began."""
+    start_seconds: NonNegative
+
+
+@document
+class LatencyOfOperation(TypedDict):
+    load: Percentiles
+    phases: list[PhasePercentiles]
+    hours: list[HourPercentiles]
+
+
+@document
+class PartDocument(TypedDict):
+    """One of the parts of a run with several targets: its p99 is that of the soak, or of the load without one."""
+
+    name: Text
+    target: Text
+    operations: Count
+    p99_seconds: NotRequired[NonNegative]
+    """Of the run's first latency; absent where the part measured none."""
+    baseline_p99_seconds: NotRequired[Positive]
+    rise_ratio: NotRequired[NonNegative]
+    """Its p99 over that of its baseline phase."""
+    ratio_to_others: NotRequired[NonNegative]
+    """How far it is from the others: its rise, or its p99 where a part has no rise, over their median."""
