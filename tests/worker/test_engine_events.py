@@ -1,6 +1,8 @@
 """An engine that has more to say than a journal should hold."""
 
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.coordinator.engine_names import NameLimit
+from cliffwatch.model.request import MORE_TARGETS_LIMIT
 from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
 from cliffwatch.part.engine_events import (
     DETAIL_LIMIT_BYTES,
@@ -59,3 +61,11 @@ def test_names_of_a_run_that_came_first_are_kept_and_the_others_are_told_of_once
         later = EngineWindow(1, 2, {"operations": 1}, {"gauge-1": 2.0, "another": 1.0})
         assert limit.fit(later) == news
         assert (later.gauges, later.counters) == ({"gauge-1": 2.0}, {"operations": 1})
+
+
+def test_as_many_parts_as_a_run_takes_keep_all_their_names() -> None:
+    parts = 1 + MORE_TARGETS_LIMIT
+    names = [f"nvme{part}n1/latency-{number}" for part in range(parts) for number in range(NAMES_LIMITS["latency"])]
+    window = EngineWindow(0.0, 1.0, {}, latency=dict.fromkeys([*names, "append", "fsync"], Histogram()))
+    assert NameLimit(parts).fit(window) == []
+    assert len(window.latency) == len(names) + 2

@@ -10,7 +10,7 @@ from cliffwatch.coordinator.engine_names import NameLimit
 from cliffwatch.journal import JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
-from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
+from cliffwatch.model.window import EngineWindow
 
 #: Most windows that wait in memory, some MB each at most; beyond that the oldest are lost, and a gap is recorded.
 WAITING_LIMIT = 60
@@ -38,7 +38,7 @@ class WindowCommitter:
         self._displaced: list[str] = []
         self._phase_at = phase_at
         self._kept = kept
-        self._names = NameLimit()
+        self._names = NameLimit(len(context.order.parts))
         self._waiting: deque[EngineWindow] = deque()
         self._full_since: float | None = None
         #: Windows lost since the last committed one.
@@ -46,7 +46,7 @@ class WindowCommitter:
 
     def add(self, window: EngineWindow) -> None:
         for kind in self._names.fit(window):
-            self._context.record_event(EventType.NOTE, "names_limited", kind=kind, limit=NAMES_LIMITS[kind])
+            self._context.record_event(EventType.NOTE, "names_limited", kind=kind, limit=self._names.limits[kind])
         self._waiting.append(window)
         self.write()
         while len(self._waiting) > WAITING_LIMIT:

@@ -4,9 +4,14 @@ from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
 
 
 class NameLimit:
-    """Limit on the names of a run's windows: of each kind, the first `NAMES_LIMITS[kind]` names are kept."""
+    """Limit on the names of a run's windows: of each kind, the first names are kept, `limits[kind]` of them.
 
-    def __init__(self) -> None:
+    `parts`: the number of the run's parts. The merged window of several has the names of all, beside its own.
+    """
+
+    def __init__(self, parts: int = 1) -> None:
+        shares = 1 if parts == 1 else 1 + parts
+        self.limits = {kind: shares * limit for kind, limit in NAMES_LIMITS.items()}
         self._known: dict[str, set[str]] = {kind: set() for kind in NAMES_LIMITS}
         self._told: set[str] = set()
 
@@ -15,7 +20,7 @@ class NameLimit:
         news = []
         for kind, known in self._known.items():
             values: dict[str, object] = getattr(window, kind)
-            room = NAMES_LIMITS[kind] - len(known)
+            room = self.limits[kind] - len(known)
             fresh = [name for name in values if name not in known]
             known.update(fresh[:room])
             for name in fresh[room:]:
