@@ -88,8 +88,12 @@ def test_spikes_that_begin_later_do_not_count_as_there_from_the_start(mode: str)
     table = table_of(12 * HOUR, bursts(range(8 * HOUR, 12 * HOUR, 70)))
     (finding,) = found_in(table, mode)
     assert finding.onset == 8 * HOUR * WINDOW
-    assert finding.recurrence is not None
-    assert not finding.recurrence.is_from_start
+    recurrence = finding.recurrence
+    assert recurrence is not None
+    assert not recurrence.is_from_start
+    assert recurrence.next_expected == recurrence.last + 70 * WINDOW
+    last = list(range(8 * HOUR, 12 * HOUR, 70))[-1] * WINDOW
+    assert recurrence.last == pytest.approx(last, abs=2 * WINDOW)
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])
@@ -127,7 +131,7 @@ def heavy_tail(index: int) -> Sequence[float]:
     ],
     ids=["compaction on schedule", "heavy tail", "two", "bursts of load"],
 )
-def test_what_does_not_stand_out_again_and_again_is_no_finding(
+def test_scheduled_compactions_heavy_tails_two_spikes_and_load_bursts_are_no_finding(
     factors: Factors, rate: Callable[[int], float], mode: str
 ) -> None:
     assert found_in(table_of(12 * HOUR, factors, rate), mode) == []
@@ -170,7 +174,7 @@ def test_spikes_under_a_load_that_stays_higher_are_found(mode: str) -> None:
     assert finding.recurrence.times > 0.9 * len(moments)
 
 
-def test_what_waited_through_stalls_is_the_finding_of_the_stalls() -> None:
+def test_latency_spikes_after_stalls_are_reported_only_as_stalls() -> None:
     rows = []
     for index in range(12 * HOUR):
         place = index % 400

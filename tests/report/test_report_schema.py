@@ -17,7 +17,7 @@ def test_every_object_names_its_fields_and_says_what_they_are() -> None:
     for name, each in {"ReportDocument": made, **made["$defs"]}.items():
         assert each["additionalProperties"] is False, name
     finding = made["$defs"]["FindingDocument"]
-    assert finding["properties"]["ratio"]["description"] == "Level / baseline."
+    assert finding["properties"]["ratio"]["description"] == "Level divided by baseline."
     assert finding["dependentRequired"] == {
         "runner_up": ["cause"],
         "tell_apart": ["cause"],

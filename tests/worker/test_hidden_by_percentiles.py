@@ -141,6 +141,7 @@ def test_rare_spikes_are_raised_from_the_fourth_on_and_once(journal: Journal) ->
         "least_seconds": 600.0,
         "most_seconds": 600.0,
         "is_from_start": True,
+        "next_expected": raised.detail["onset"] + 4 * 600.0,
     }
     assert ", 4 times, 10 s each, 10m apart, from the start (" in raised.detail["summary"]
     assert detection.figures is not None

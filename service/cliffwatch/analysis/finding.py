@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+#: Distances between spikes or excursions that differ by no more than this ratio are a period.
+REGULAR_WITHIN = 1.5
+
 
 class Role(StrEnum):
     """Role of a series: what it measures, and so how detection uses it."""
@@ -153,7 +156,7 @@ class Recurrence:
 
     `spacing_seconds`, `least_seconds` and `most_seconds` are the median, least and greatest time from the start of one
     spike to the start of the next. The seconds are of the last 200 spikes. `is_from_start`: the spikes began before the
-    run could show a level without them.
+    run could show a level without them. `last` is the start of the last one, in seconds since the epoch.
     """
 
     times: int
@@ -162,6 +165,16 @@ class Recurrence:
     least_seconds: float
     most_seconds: float
     is_from_start: bool
+    last: float
+
+    @property
+    def is_regular(self) -> bool:
+        return self.most_seconds <= REGULAR_WITHIN * self.least_seconds
+
+    @property
+    def next_expected(self) -> float | None:
+        """Start of the next one, in seconds since the epoch; None for one that keeps no period."""
+        return self.last + self.spacing_seconds if self.is_regular else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ from cliffwatch.model.series_name import series_words
 
 #: The worst level is stated where it is at least this many times the level.
 WORST_REPORTED_FROM = 1.2
-#: Distances between spikes that differ by no more than this ratio are stated as their median.
-REGULAR_WITHIN = 1.5
 
 
 def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
@@ -109,8 +107,7 @@ def _statement(finding: Finding, series: Series, device_names: Mapping[str, str]
 
 def _recurrence_words(recurrence: Recurrence) -> str:
     least, most = format_length(round(recurrence.least_seconds)), format_length(round(recurrence.most_seconds))
-    is_regular = recurrence.most_seconds <= REGULAR_WITHIN * recurrence.least_seconds
-    apart = format_length(round(recurrence.spacing_seconds)) if is_regular else f"{least} to {most}"
+    apart = format_length(round(recurrence.spacing_seconds)) if recurrence.is_regular else f"{least} to {most}"
     start = ", from the start" if recurrence.is_from_start else ""
     return f"{recurrence.times} times, {format_length(recurrence.length_seconds)} each, {apart} apart{start}"
 
@@ -146,7 +143,10 @@ def details_of(finding: Finding) -> dict[str, Any]:
 def _recurrence_detail(recurrence: Recurrence) -> dict[str, Any]:
     seconds = ("length_seconds", "spacing_seconds", "least_seconds", "most_seconds")
     figures = {name: round(getattr(recurrence, name), 3) for name in seconds}
-    return {"times": recurrence.times} | figures | {"is_from_start": recurrence.is_from_start}
+    body = {"times": recurrence.times} | figures | {"is_from_start": recurrence.is_from_start}
+    if recurrence.next_expected is not None:
+        body["next_expected"] = round(recurrence.next_expected, 3)
+    return body
 
 
 def _undone_detail(undone: Undone) -> dict[str, Any]:

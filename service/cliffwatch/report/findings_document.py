@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from cliffwatch.analysis.causes import Suspect
-from cliffwatch.analysis.finding import Role, Size
+from cliffwatch.analysis.finding import Finding, Role, Size
 from cliffwatch.analysis.layers import LayerComparison, LayerTimes
 from cliffwatch.analysis.wording import details_of
 from cliffwatch.base.units import six_digits
@@ -102,6 +102,7 @@ def _finding(found: ReportedFinding, zero: float) -> FindingDocument:
     if series.quantile is not None:
         body["quantile"] = series.quantile
     body.update(cast(FindingDocument, details_of(finding)))
+    _add_next_expected(body, finding, zero)
     if finding.size is not None:
         _add_sizes(body, finding.size, zero)
     if finding.affected:
@@ -131,6 +132,16 @@ def _affected(size: Size) -> Affected:
         "ratio": round(size.ratio, 4),
         "worst_ratio": round(size.worst_ratio, 4),
     }
+
+
+def _add_next_expected(body: FindingDocument, finding: Finding, zero: float) -> None:
+    """When the next of what recurs is expected, while the finding is not over."""
+    if finding.recurrence is None:
+        return
+    body["recurrence"].pop("next_expected", None)
+    due = finding.recurrence.next_expected
+    if finding.until is None and due is not None:
+        body["recurrence"] |= {"next_expected": timestamp(due), "next_expected_seconds": _since(zero, due)}
 
 
 def _add_sizes(body: FindingDocument, size: Size, zero: float) -> None:

@@ -208,6 +208,7 @@ class _Watched:
             min(distances),
             max(distances),
             onset - self._begin <= RARE_FROM_START * max(distances),
+            last=apart[-1].start,
         )
         detected = sample.end if self.active is None else self.active.detected
         return Finding(

@@ -209,6 +209,7 @@ class _Sum:
             min(spacings),
             max(spacings),
             is_from_start=False,
+            last=returns[-1].start,
         )
 
     def level(self) -> float:

@@ -17,11 +17,11 @@ class LayerRow(TypedDict):
     hour: NotRequired[Count]
     client_p99_seconds: NotRequired[NonNegative]
     device_p99_seconds: NotRequired[NonNegative]
-    """Issue to completion, off eBPF's histograms of all drives."""
+    """p99 from issue to completion of a request, from eBPF histograms of all drives."""
     queue_p99_seconds: NotRequired[NonNegative]
-    """Start in the block layer to issue."""
+    """p99 from a request's start in the block layer to its issue."""
     device_mean_seconds: NotRequired[NonNegative]
-    """A mean, where no histogram was: the kernel's time per request, queue time included."""
+    """Mean time of a request by the kernel's counters, queue time included; present if there was no histogram."""
     queue_depth: NotRequired[NonNegative]
     """Mean number of requests outstanding, of all drives together."""
 
@@ -43,40 +43,43 @@ class Layers(TypedDict):
     rows: NotRequired[list[LayerRow]]
     """For the load, each phase, and each hour of a load that lasts several, as far as there are samples."""
     gaps: NotRequired[list[LayerGap]]
-    """What Prometheus could not be asked for."""
+    """Spans for which Prometheus could not be queried."""
     faults: NotRequired[list[str]]
-    """Files that cannot be read."""
+    """Files of collected telemetry that cannot be read."""
 
 
 @document
 class Undone(TypedDict):
-    """Of a stall and of a shortfall: the work that was not done."""
+    """Work that was not done in a stall or a shortfall."""
 
     seconds: NonNegative
-    """How long it lasted; of several stalls together."""
+    """Length of the stall or shortfall; the sum of several stalls."""
     times: CountFromOne
-    """How many stalls it stands for."""
+    """Number of stalls that the finding stands for."""
     oldest_outstanding_seconds: NotRequired[NonNegative]
-    """How old the oldest operation became; absent where that is not known."""
+    """Greatest age of an outstanding operation; absent if not known."""
     limited_by: NotRequired[Literal["target", "client"]]
-    """Whose doing it is; absent where that is not known."""
+    """Side that limited the rate, target or client; absent if not known."""
 
 
 @document
 class Recurrence(TypedDict):
-    """Of spikes that stand out, and of recurring excursions: how they come again."""
+    """Recurrence of spikes that stand out or of excursions that return."""
 
     times: Annotated[int, Field(ge=3)]
     length_seconds: NonNegative
-    """The median length of one."""
+    """Median length of an excursion."""
     spacing_seconds: NonNegative
-    """From the start of one to that of the next: the median of the last 200."""
+    """Median time from the start of one excursion to the start of the next, over the last 200."""
     least_seconds: NonNegative
-    """The least of these."""
+    """Least of these times."""
     most_seconds: NonNegative
-    """The most of these."""
+    """Greatest of these times."""
     is_from_start: bool
-    """Whether the run never showed that it does without."""
+    """Whether the run had these excursions from its beginning."""
+    next_expected: NotRequired[Moment]
+    """Start of the next one; absent for excursions that keep no period, and for a finding that is over."""
+    next_expected_seconds: NotRequired[float]
 
 
 @document
@@ -91,24 +94,24 @@ class Affected(TypedDict):
 
 @document
 class Drive(TypedDict):
-    """The drive that slowed down; absent when none did."""
+    """Drive that slowed down; absent if none did."""
 
     name: str
     major_minor: str
     serial: str
-    """Or WWN, or backing file; empty when the drive has none."""
+    """Serial, WWN or backing file; empty if the drive has none of them."""
 
 
 @document
 class LayerTimesDocument(TypedDict):
     client_seconds: NotRequired[NonNegative]
-    """An operation, from when it was due."""
+    """Time of an operation from when it was due."""
     service_seconds: NotRequired[NonNegative]
-    """An operation, from when it began."""
+    """Time of an operation from when it began."""
     block_queue_seconds: NotRequired[NonNegative]
-    """A request in the block layer."""
+    """Time of a request in the block layer's queue."""
     device_seconds: NotRequired[NonNegative]
-    """A request in the device; block layer included where that is not separated."""
+    """Time of a request in the device, with the block layer if the two are not separated."""
     requests_per_operation: NotRequired[NonNegative]
 
 
@@ -138,13 +141,13 @@ class SuspectDocument(TypedDict):
 @document
 class JudgedByDocument(TypedDict):
     windows: Count
-    """That were measured."""
+    """Number of windows that were measured."""
     operations: Count
-    """Completed in them."""
+    """Number of operations completed in these windows."""
     drive_windows: Count
-    """Of the windows, those with the counters of the drives."""
+    """Number of these windows that have the drives' counters."""
     drive_samples: Count
-    """Of what a drive says of itself."""
+    """Number of samples of the drives' own statistics, such as write amplification."""
 
 
 @document
@@ -154,10 +157,10 @@ class BrokenSpanDocument(TypedDict):
     end: Moment
     end_seconds: float
     window_end: NotRequired[Moment]
-    """End of the window that broke it."""
+    """End of the window that broke the limit."""
     window_end_seconds: NotRequired[float]
     worst: str
-    """The worst value of any span among them, for people."""
+    """Worst value of the limit in any of these spans, as text."""
 
 
 @document
@@ -165,39 +168,41 @@ class LimitDocument(TypedDict):
     limit: str
     held: bool
     windows: Count
-    """Those after the warm-up, by which it was judged."""
+    """Number of windows after the warm-up by which the limit was judged."""
     operations: Count
-    """Completed in these windows."""
+    """Number of operations completed in these windows."""
     unjudged: NotRequired[Text]
-    """Why it could not be judged."""
+    """Reason why the limit could not be judged."""
     margin: NotRequired[Text]
-    """How far the worst value was from the bound, for people; of a latency that held, at least so far. Absent
-    where that is not known."""
+    """Distance of the worst value from the bound, as text; a lower bound for a latency that held. Absent if not
+    known."""
     broken: list[BrokenSpanDocument]
-    """When it was broken; spans that overlap are one. `start` is when the window begins that broke it."""
+    """Spans in which the limit was broken; overlapping spans are merged. `start` is the start of the window that broke
+    it."""
     broken_omitted: NotRequired[CountFromOne]
-    """So many more are not listed."""
+    """Number of further spans that are not listed."""
 
 
 @document
 class Layer(TypedDict):
-    """Where the time went: means over windows before and after the onset."""
+    """Times by layer: means over windows before and after the onset."""
 
     name: NotRequired[Literal["schedule", "above_block_layer", "block_queue", "device"]]
-    """The lowest layer that became slower."""
+    """Name of the lowest layer that became slower."""
     title: NotRequired[str]
     share: NotRequired[Share]
-    """Its own share of the rise."""
+    """Share of the rise that is this layer's own."""
     sentence: NotRequired[str]
     gap: NotRequired[str]
-    """What lies between the client's latency and a device request's."""
+    """Explanation of the time between the client's latency and that of a device request."""
     before: LayerTimesDocument
     after: LayerTimesDocument
 
 
 @document
 class JudgedOnBothSides(TypedDict):
-    """How much cause and layers are made of; absent for a change for the better and for one of the client."""
+    """Numbers of windows and samples before and after the onset; absent for a recovery and for a change of the
+    client."""
 
     before: JudgedByDocument
     since: JudgedByDocument
@@ -211,50 +216,50 @@ class JudgedOnBothSides(TypedDict):
 class FindingDocument(TypedDict):
     kind: Literal["cliff", "stall", "shortfall", "step", "drift", "spikes", "recurring", "recovery"]
     sentence: Text
-    """What happened, when, on which drive and why."""
+    """One sentence: what happened, when, on which drive and why."""
     degrades: bool
-    """Whether the verdict takes it into account."""
+    """Whether the finding makes the verdict `degraded`."""
     onset: Moment
     onset_seconds: float
     until: NotRequired[Moment]
-    """Absent while it lasted."""
+    """End of the change; absent if it lasted to the end of the load."""
     until_seconds: NotRequired[float]
     detected: NotRequired[Moment]
-    """When it was raised while the run went on; absent when it was not."""
+    """Moment at which the finding was raised during the run; absent if it was found afterwards."""
     detected_seconds: NotRequired[float]
     series: str
     operation: NotRequired[str]
     quantile: NotRequired[Share]
     baseline: float
-    """What was healthy, in `unit`: the median window of the baseline (docs/detection.md)."""
+    """Healthy level in `unit`: the median window of the baseline (docs/detection.md)."""
     level: float
-    """What it became, in `unit`: the median of the first 60 windows since the onset (docs/detection.md)."""
+    """Level after the onset in `unit`: the median of the first 60 windows since then (docs/detection.md)."""
     unit: Unit
     ratio: float
-    """Level / baseline."""
+    """Level divided by baseline."""
     undone: NotRequired[Undone]
     recurrence: NotRequired[Recurrence]
     worst: NotRequired[float]
-    """The highest median of 11 windows in a row since the onset."""
+    """Highest median of 11 consecutive windows since the onset."""
     worst_ratio: NotRequired[float]
-    """Worst / baseline."""
+    """Worst level divided by baseline."""
     baseline_low: NotRequired[float]
     """5th percentile of the baseline's windows."""
     baseline_high: NotRequired[float]
     """95th percentile of the baseline's windows."""
     baseline_start_seconds: NotRequired[float]
-    """When the first of the baseline's windows began."""
+    """Start of the baseline's first window."""
     baseline_end_seconds: NotRequired[float]
-    """When the last of them ended."""
+    """End of the baseline's last window."""
     affected: NotRequired[list[Affected]]
-    """Other series that changed with it, each against its own baseline."""
+    """Other series that changed at the same time, each with its own baseline."""
     confidence: Share
     corroborated_by: list[str]
-    """Series that changed with it."""
+    """Names of other series that changed at the same time."""
     drive: NotRequired[Drive]
     layer: NotRequired[Layer]
     cause: NotRequired[SuspectDocument]
     runner_up: NotRequired[SuspectDocument]
     tell_apart: NotRequired[str]
-    """What to measure or to try."""
+    """Measurements or experiments that would tell the two most likely causes apart."""
     judged_by: NotRequired[JudgedOnBothSides]

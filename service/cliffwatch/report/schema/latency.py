@@ -11,7 +11,7 @@ from cliffwatch.report.schema.base import Count, CountFromOne, NonNegative, Posi
 class Percentiles(TypedDict):
     count: Count
     overflow: NotRequired[CountFromOne]
-    """Latencies over one hour, counted as one hour."""
+    """Number of latencies above one hour, which count as one hour."""
     p50_seconds: NotRequired[NonNegative]
     p90_seconds: NotRequired[NonNegative]
     p99_seconds: NotRequired[NonNegative]
@@ -47,9 +47,9 @@ class PartDocument(TypedDict):
     target: Text
     operations: Count
     p99_seconds: NotRequired[NonNegative]
-    """Of the run's first latency; absent where the part measured none."""
+    """p99 of the run's primary latency; absent if the part measured none."""
     baseline_p99_seconds: NotRequired[Positive]
     rise_ratio: NotRequired[NonNegative]
-    """Its p99 over that of its baseline phase."""
+    """The part's p99 divided by that of its baseline phase."""
     ratio_to_others: NotRequired[NonNegative]
-    """How far it is from the others: its rise, or its p99 where a part has no rise, over their median."""
+    """The part's rise divided by the median of the other parts'; of p99 if a part has no rise."""

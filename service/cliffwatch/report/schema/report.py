@@ -35,18 +35,18 @@ class Run(TypedDict):
     id: str
     workload: NotRequired[Workload]
     target: NotRequired[str]
-    """kind:name, as the command line takes it."""
+    """Target as the command line takes it, `kind:name`; several are joined by ` + `."""
     created_by: NotRequired[str]
     window_seconds: NotRequired[Positive]
     created: NotRequired[Moment]
     started: NotRequired[Moment]
-    """When the worker let the engine begin."""
+    """Moment at which the worker started the engine."""
     load_start: NotRequired[Moment]
     load_asked_end: NotRequired[Moment]
-    """The planned end; the stop or the failure, for a run that was stopped or failed; the last sign of life, for one
+    """Planned end of the load; for a run that was stopped or failed, that moment; the last sign of life, for one
     that did not end."""
     finished: NotRequired[Moment]
-    """When the load was over and the report was due."""
+    """Moment at which the load was over and the report was due."""
 
 
 @document
@@ -65,14 +65,14 @@ class CoverageDocument(TypedDict):
     measured_seconds: NonNegative
     ratio: Share
     judged_ratio: NotRequired[Share]
-    """The same of what came after the warm-up, which the verdict goes by; absent where that was nothing."""
+    """Coverage of the time after the warm-up, by which the verdict judges; absent without such time."""
     unmarked_ratio: NotRequired[Share]
-    """Share of that time that is in no marked span, and so was judged; absent without a mark."""
+    """Share of the time after the warm-up that is in no marked span and was judged; absent without a mark."""
     windows: Count
     partial_windows: Count
-    """Windows measured for less than their length."""
+    """Number of windows that were measured for less than their length."""
     partial_seconds: NonNegative
-    """What those lack, together."""
+    """Seconds that the partial windows lack, summed."""
     gaps: list[Gap]
 
 
@@ -81,7 +81,7 @@ class PhaseSpan(TypedDict):
     name: str
     start: Moment
     end: Moment
-    """As planned."""
+    """Planned end of the phase."""
     start_seconds: float
     end_seconds: float
     windows: Count
@@ -91,11 +91,11 @@ class PhaseSpan(TypedDict):
 @document
 class Rates(TypedDict):
     measured_seconds: NonNegative
-    """What the rates are taken over."""
+    """Measured time that the rates are taken over."""
     errors: Count
     operations_per_second: NotRequired[NonNegative]
     bytes_per_second: NotRequired[NonNegative]
-    """Absent when the engine counts no bytes."""
+    """Bytes per second; absent if the engine counts no bytes."""
 
 
 @document
@@ -103,11 +103,12 @@ class Direction(TypedDict):
     engine_bytes: Count
     device_bytes: Count
     ratio: NotRequired[NonNegative]
-    """Device / engine."""
+    """Bytes of the device divided by bytes of the engine."""
     windows: NotRequired[Count]
-    """That have the device's counter."""
+    """Number of windows that have the device's counter."""
     process_bytes: NotRequired[Count]
-    """What the kernel charges to the engine's process, of the windows that know it; absent when none does."""
+    """Bytes that the kernel charges to the engine's process, in the windows that have this counter; absent without
+    any."""
 
 
 @with_config(constrained({"dependentRequired": {"end": ["seconds"], "seconds": ["end"]}}))
@@ -116,14 +117,14 @@ class AlertDocument(TypedDict):
     severity: str
     summary: str
     description: str
-    """As it was when the alert began to fire."""
+    """The alert's description when it began to fire."""
     start: Moment
     start_seconds: NotRequired[float]
     end: NotRequired[Moment]
-    """Absent when it still fired as the run ended."""
+    """End of the alert; absent while it fired to the run's end."""
     seconds: NotRequired[NonNegative]
     received: Moment
-    """When the service heard of it."""
+    """Moment at which the service received the alert."""
 
 
 @document
@@ -139,9 +140,9 @@ class EventDocument(TypedDict):
 class VerdictDocument(TypedDict):
     name: Literal["pass", "degraded", "invalid", "failed", "stopped"]
     reasons: list[str]
-    """The most severe first."""
+    """Reasons of the verdict, the most severe first."""
     judged_by: NotRequired[JudgedByDocument]
-    """Of the windows after the warm-up; absent when the load never began."""
+    """Numbers of what was judged after the warm-up; absent if the load never began."""
 
 
 @document
@@ -151,7 +152,7 @@ class StallDocument(TypedDict):
     end_seconds: float
     windows: CountFromOne
     oldest_outstanding_seconds: NotRequired[NonNegative]
-    """How old the oldest operation became that was due and not completed; absent where the engine cannot know."""
+    """Greatest age of an operation that was due and not completed; absent if the engine cannot know it."""
 
 
 @document
@@ -159,13 +160,13 @@ class Totals(TypedDict):
     counters: dict[str, int]
     """Each counter of the engine and of the device, summed over all windows."""
     schedule_debt_max_seconds: NotRequired[float]
-    """How far the engine itself was behind its own schedule, at worst."""
+    """Greatest delay of the engine behind its own schedule."""
 
 
 @document
 class Asked(TypedDict):
-    """The rate that the workload asked for, and what was reached of it, without the warm-up. Absent when it asked
-    for none."""
+    """Rate that the workload asks for and the share that was reached, without the warm-up; absent without such a
+    rate."""
 
     operations_per_second: Positive
     reached_operations_per_second: NonNegative
@@ -198,7 +199,7 @@ class Round(TypedDict):
     start_seconds: float
     end_seconds: float
     operations_per_second: NotRequired[NonNegative]
-    """Absent when too little was measured."""
+    """Operations per second in the round; absent if too little was measured."""
     device_write_latency_seconds: NotRequired[NonNegative]
 
 
@@ -208,14 +209,14 @@ class Steady(TypedDict):
 
     reached: bool
     at_seconds: NotRequired[float]
-    """The end of the first five steady rounds."""
+    """End of the first five steady rounds."""
     why_not: NotRequired[Text]
     rounds: list[Round]
 
 
 @document
 class QuantileOfWindows(TypedDict):
-    """One quantile as the windows after the warm-up had it."""
+    """One quantile over the windows after the warm-up: its median and highest window."""
 
     median_seconds: NonNegative
     highest_seconds: NonNegative
@@ -223,8 +224,8 @@ class QuantileOfWindows(TypedDict):
 
 @document
 class WindowQuantiles(TypedDict):
-    """A latency of which only quantiles of each window are known. They cannot be merged: of a longer span there is no
-    percentile."""
+    """Latency of which only quantiles of each window are known; they cannot be merged into percentiles of a longer
+    span."""
 
     windows: CountFromOne
     quantiles: dict[Literal["p50", "p90", "p99", "p999", "p9999", "max"], QuantileOfWindows]
@@ -232,7 +233,7 @@ class WindowQuantiles(TypedDict):
 
 @document
 class TransactionRow(TypedDict):
-    """Where the time of a database's transactions went, over one span: means of a transaction.
+    """Mean times of a database's transactions over one span, by what they waited for.
 
     The times by what a session waited for are from samples of the sessions (Little's law), so that they add up to
     `service_seconds` only as far as there were enough samples.
@@ -243,44 +244,44 @@ class TransactionRow(TypedDict):
     hour: NotRequired[Count]
     transactions: Count
     response_seconds: NonNegative
-    """From when it was due."""
+    """Mean response time of a transaction, from when it was due."""
     response_p99_seconds: NonNegative
-    """Its 99th percentile."""
+    """99th percentile of the response time."""
     service_seconds: NonNegative
-    """From when it began."""
+    """Mean time of a transaction from when it began."""
     wal_seconds: NonNegative
-    """Waiting for the WAL to be written and flushed."""
+    """Time waiting for the WAL to be written and flushed."""
     data_seconds: NonNegative
-    """Waiting for pages of tables to be read or written."""
+    """Time waiting for pages of tables to be read or written."""
     lock_seconds: NonNegative
-    """Waiting for rows that others had locked."""
+    """Time waiting for rows that other sessions had locked."""
     client_seconds: NonNegative
-    """Waiting for the client's next statement."""
+    """Time waiting for the client's next statement."""
     cpu_seconds: NonNegative
-    """Not waiting, such as computing."""
+    """Time not waiting, such as computing."""
     other_seconds: NonNegative
     wal_flushes: NonNegative
-    """How often the server flushed its WAL for each transaction, all sessions of the server together."""
+    """WAL flushes of the server per transaction, of all its sessions."""
     wal_flush_seconds: NotRequired[NonNegative]
-    """What writing and flushing it took for each transaction. Absent when the server did not time it."""
+    """Time of writing and flushing the WAL per transaction; absent if the server did not measure it."""
     drive_writes: NotRequired[NonNegative]
-    """Requests that the drives completed for each transaction. Absent when no drive was watched."""
+    """Write requests that the drives completed per transaction; absent if no drive was watched."""
     drive_write_seconds: NotRequired[NonNegative]
-    """Mean of a write request, queue included."""
+    """Mean time of a write request, queue included."""
     drive_flushes: NotRequired[NonNegative]
     drive_flush_seconds: NotRequired[NonNegative]
-    """Mean of a flush request."""
+    """Mean time of a flush request."""
     checkpoint_ratio: NonNegative
     """Share of the span in which the server wrote a checkpoint."""
 
 
 @document
 class Transactions(TypedDict):
-    """Where the time of a database's transactions went. Absent for other loads."""
+    """Mean times of a database's transactions, by what they waited for; absent for other loads."""
 
     sentence: Text
     rows: list[TransactionRow]
-    """The load, its phases, its time with and without a checkpoint where there is both, and its hours where there are
+    """Rows for the load, its phases, its time with and without a checkpoint if there is both, and its hours if
     several."""
 
 
@@ -288,7 +289,7 @@ class Transactions(TypedDict):
 class JournalFaultDocument(TypedDict):
     file: str
     line: Count
-    """From 1; 0 where it is not known."""
+    """Line number from 1; 0 if it is not known."""
     message: str
 
 
@@ -300,7 +301,7 @@ class Reproduction(TypedDict):
 
 @document
 class WatchingCost(TypedDict):
-    """What the worker itself used. Empty when it was not recorded."""
+    """Processor time and memory that the worker itself used; empty if not recorded."""
 
     cpu_seconds: NotRequired[NonNegative]
     max_resident_bytes: NotRequired[Count]
@@ -353,8 +354,8 @@ class ReportBody(TypedDict):
 
 @document
 class ReportDocument(ReportBody):
-    """What a run's journal says. Times are RFC 3339 in UTC; *_seconds fields that are places on the time line count
-    from the load's start. What does not apply is absent."""
+    """A run, made from its journal alone. Times are RFC 3339 in UTC; *_seconds fields that are places on the time line
+    count from the load's start. Fields that do not apply are absent."""
 
     headline: Text
-    """What happened, and why, for people."""
+    """Headline of the report: what happened, and why."""
