@@ -1,4 +1,4 @@
-//! What became of what was handed over: files opened, buffers written, batches acknowledged.
+//! Completions of requests: files opened, space allocated, buffers written, logs synced, batches acknowledged.
 
 use super::{ALLOCATE, SYNC, Shard, WRITE, Work, token};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::log::{LogState, Role, WriteGroup};
 use std::os::fd::{FromRawFd, OwnedFd};
 
 impl Shard {
-    /// Takes in what is done, waiting for at most so long.
+    /// Processes completed requests; if there are none, waits up to `nanoseconds` for one.
     pub(super) fn reap(&mut self, nanoseconds: u64) -> Result<()> {
         let mut done = std::mem::take(&mut self.done);
         self.io.wait(nanoseconds, &mut done)?;
@@ -76,7 +76,8 @@ impl Shard {
     pub(super) fn written(&mut self, at: usize, buffer: u32, count: u32, now: u64) -> Result<()> {
         let part = &mut self.parts[buffer as usize];
         if count < part.length {
-            // Part of it was written, as happens when a signal comes in between: the rest follows.
+            // A short write, for example because of a signal: submit the rest.
+            self.plan.recorder.lock().add(figures::WRITTEN_BYTES, u64::from(count));
             (part.from, part.length) = (part.from + count, part.length - count);
             part.offset += u64::from(count);
             let rest = *part;
@@ -112,7 +113,7 @@ impl Shard {
         self.finished(at, now)
     }
 
-    /// A log has done what it had started.
+    /// Completes a log's write group: publishes, indexes and acknowledges it, and wakes the log.
     pub(super) fn finished(&mut self, at: usize, now: u64) -> Result<()> {
         let shape = self.shape(at);
         let (role, interval) = (shape.role, shape.index_interval_bytes);
@@ -143,7 +144,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Counts batches as appended.
+    /// Counts the batches of a group as appended and records their latencies.
     pub(super) fn acknowledge(&mut self, at: usize, group: &WriteGroup, now: u64) {
         let stride = self.plan.logs[at].stride;
         let begun = group.begun.unwrap_or(now);
@@ -164,7 +165,7 @@ impl Shard {
         tally.add(figures::LATE, late * records);
     }
 
-    /// The entries hold what full journals do, so those are deleted.
+    /// Deletes the full segments of the journal, whose batches the entries now hold.
     pub(super) fn release_journals(&mut self) {
         let expired = self.plan.logs[0].expire(0, 0);
         for segment in expired {
