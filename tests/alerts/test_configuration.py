@@ -87,7 +87,7 @@ def test_each_job_has_the_target_that_was_given(token_file: Path) -> None:
     assert document["alerting"]["alertmanagers"][0]["static_configs"] == [{"targets": ["127.0.0.1:9802"]}]
 
 
-def test_what_is_not_there_is_left_out(tmp_path: Path, token_file: Path) -> None:
+def test_absent_exporters_and_alertmanager_are_left_out_of_the_configuration(tmp_path: Path, token_file: Path) -> None:
     text = rendered(token_file, exporters={"node": "127.0.0.1:9803"}, alertmanager_address=None)
     check_prometheus(text, tmp_path)
     document = yaml.safe_load(text)

@@ -210,7 +210,7 @@ def test_a_mail_names_the_run_in_its_subject(stage: Stage) -> None:
     assert "report: https://cw.test/runs/soak-1/report" in server.mails[-1].replace("=\r\n", "").replace("=3D", "=")
 
 
-def test_what_does_not_arrive_is_said_with_its_reason_and_not_its_address(stage: Stage) -> None:
+def test_a_failed_notification_reports_the_reason_without_the_address(stage: Stage) -> None:
     closed = f"http://127.0.0.1:{free_port()}/secret"
     assert stage.notify("add", "slack", "--url-file", stage.file("slack", closed))[0] == 0
     status, said = stage.notify("test", "slack")
@@ -235,7 +235,7 @@ def test_a_site_that_answers_404_is_named_without_its_address(stage: Stage) -> N
     assert "/secret" not in said
 
 
-def test_that_the_end_of_a_run_is_over_is_no_news(stage: Stage) -> None:
+def test_the_resolution_of_a_finished_run_alert_is_not_sent(stage: Stage) -> None:
     hook = stage.file("hook", f"http://{stage.site.address}/hook")
     assert stage.notify("add", "webhook", "--url-file", hook, "--on", "finished,cliff")[0] == 0
     made = ALERTMANAGER.directory(stage.settings) / "alertmanager.yaml"
@@ -265,7 +265,7 @@ def test_a_configuration_that_is_refused_is_said(stage: Stage) -> None:
     assert "Alertmanager refuses its configuration and keeps the one before" in said
 
 
-def test_what_is_removed_is_sent_nothing(stage: Stage) -> None:
+def test_a_removed_channel_receives_no_notifications(stage: Stage) -> None:
     hook = stage.file("hook", f"http://{stage.site.address}/hook")
     for name in ("one", "two"):
         assert stage.notify("add", "webhook", "--name", name, "--url-file", hook, "--on", "cliff")[0] == 0
@@ -289,7 +289,7 @@ def test_what_is_removed_is_sent_nothing(stage: Stage) -> None:
         ("webhook", "https://a.test/", ",", "--on: say of what"),
     ],
 )
-def test_what_cannot_be_a_channel_is_refused_with_its_flag(
+def test_an_invalid_notification_channel_is_refused_with_the_reason_and_not_stored(
     tmp_path: Path, kind: str, content: str, on: str, named: str
 ) -> None:
     machine = Machine(tmp_path, free_port())

@@ -152,7 +152,7 @@ def test_runbooks_query_only_metrics_that_are_documented() -> None:
             assert unknown <= {"scrape_samples_scraped"}, path.stem
 
 
-def test_what_rules_record_is_documented_and_nothing_else_is() -> None:
+def test_recorded_series_of_the_rules_are_exactly_the_documented_ones() -> None:
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     assert recorded == {name for name in documented() if ":" in name}
 

@@ -58,6 +58,6 @@ def test_it_is_taken_over_the_windows_that_ask_for_one(tmp_path: Path, gauge: st
         ("rw=write\nrate=1m\nbssplit=4k/50:64k/50", None),
     ],
 )
-def test_what_a_job_asks_for(options: str, rate: float | None) -> None:
+def test_the_target_rate_of_a_fio_job_is_read_from_its_rate_options(options: str, rate: float | None) -> None:
     (section,) = parse_job(f"[w]\nsize=64m\ndirect=1\n{options}\n")
     assert section.operations_per_second() == rate

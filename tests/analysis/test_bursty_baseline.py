@@ -73,7 +73,7 @@ def test_a_lasting_rise_is_a_cliff_in_a_baseline_of_bursts(
 
 
 @pytest.mark.parametrize("seed", range(1, 7))
-def test_what_was_raised_for_a_burst_and_is_over_does_not_take_the_place_of_the_cliff_after_it(seed: int) -> None:
+def test_a_resolved_burst_finding_does_not_displace_the_later_cliff(seed: int) -> None:
     # A burst that the rise follows within minutes is its beginning.
     for found in cliffs(soak(0.5, 0.25, 0.06, has_device=True, length=8, seed=seed), early_seconds=600.0):
         (cliff,) = found

@@ -131,7 +131,7 @@ def test_every_measure_is_weighed_by_a_cause() -> None:
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_what_was_made_is_named_with_evidence_that_has_numbers(made: Cause) -> None:
+def test_each_cause_is_diagnosed_with_numeric_evidence(made: Cause) -> None:
     found = diagnose(MADE[made])
     assert found.first.cause is made
     assert found.first.confidence >= 0.5
@@ -141,7 +141,7 @@ def test_what_was_made_is_named_with_evidence_that_has_numbers(made: Cause) -> N
 
 
 @pytest.mark.parametrize("made", sorted(set(MADE) - {Cause.GARBAGE_COLLECTION}))
-def test_what_is_not_garbage_collection_has_something_that_speaks_against_it(made: Cause) -> None:
+def test_garbage_collection_as_runner_up_has_evidence_against_it(made: Cause) -> None:
     found = diagnose(MADE[made])
     if found.runner_up is not None:
         assert found.runner_up.cause is not Cause.GARBAGE_COLLECTION or found.runner_up.evidence_against
@@ -291,7 +291,7 @@ def test_a_drive_that_collects_while_the_rise_is_elsewhere_is_the_runner_up_at_m
     assert any("above the block layer" in sentence for sentence in found.runner_up.evidence_against)
 
 
-def test_what_only_a_database_has_is_not_missing_without_one() -> None:
+def test_database_measures_are_not_listed_as_missing_without_a_database() -> None:
     words = diagnose(Measures()).distinguish_by
     assert "Not measured here: " in words
     assert "; ;" not in words

@@ -66,7 +66,7 @@ def test_a_rise_that_may_be_none_may_never_pass() -> None:
     assert any(forecast.late == math.inf for forecast in found)
 
 
-def test_what_is_passed_already_is_due_now() -> None:
+def test_the_forecast_of_a_limit_already_passed_is_due_now() -> None:
     forecast = trend(0.05).forecast(0.011)
     assert forecast is not None
     assert (forecast.early, forecast.likely, forecast.late) == (0.0, 0.0, 0.0)

@@ -53,7 +53,7 @@ def test_each_of_several_drives_has_its_own_series() -> None:
     assert {one.device for one in series if one.role is Role.DEVICE_LATENCY} == {None, "8:0", "8:16"}
 
 
-def test_what_was_not_measured_is_absent_and_not_zero() -> None:
+def test_unmeasured_series_are_absent_and_not_zero() -> None:
     _, (sample,) = samples_from_windows([window({"device_write_operations": 0, "device_write_milliseconds": 0})])
     assert not any(name.startswith("device") or name == "operations_per_second" for name in sample.values)
 

@@ -70,7 +70,7 @@ def test_without_a_device_there_is_no_layer_to_name() -> None:
     assert comparison.sentence == comparison.gap == ""
 
 
-def test_what_did_not_rise_is_not_blamed_on_a_layer() -> None:
+def test_no_layer_is_blamed_when_latency_did_not_rise() -> None:
     assert compare(times(2.0, 1.0), times(1.9, 1.2)).grew is None
 
 

@@ -47,7 +47,7 @@ def test_a_degradation_is_found_where_it_began(generator: ModuleType, event: str
 
 @GENERATORS
 @pytest.mark.parametrize("look_alike", LOOK_ALIKES)
-def test_what_only_looks_like_a_degradation_is_not_one(generator: ModuleType, look_alike: str) -> None:
+def test_a_look_alike_of_a_degradation_is_no_offline_finding(generator: ModuleType, look_alike: str) -> None:
     assert analysed(generator.make(6, (), (look_alike,), 24)) == []
 
 
@@ -101,7 +101,7 @@ def test_a_finding_is_reported_with_the_moment_at_which_online_detection_raised_
         ({"kind": FindingKind.DRIFT}, 121.0),
     ],
 )
-def test_what_was_raised_before_and_lasted_is_where_a_cliff_began(changes: dict[str, Any], onset: float) -> None:
+def test_a_cliff_has_the_onset_of_an_earlier_finding_that_lasted(changes: dict[str, Any], onset: float) -> None:
     raised = Finding(FindingKind.CLIFF, 90.0, "append.p99", 0.005, 0.5, 100.0, 0.9, detected=100.0)
     found = Finding(FindingKind.CLIFF, 121.0, "append.p99", 0.005, 10.0, 2000.0, 0.9)
     (recorded,) = with_detection([found], [replace(raised, **changes)], 1.0)
@@ -119,7 +119,7 @@ def test_nothing_is_said_of_too_little() -> None:
 
 
 @GENERATORS
-def test_what_comes_back_within_45_minutes_is_no_change_of_level(generator: ModuleType) -> None:
+def test_an_excursion_that_recovers_within_45_minutes_is_no_level_change(generator: ModuleType) -> None:
     soak = generator.make(12, (), (), 24).only("p99", "device_write_latency")
     first = len(soak.times) // 2
     for column in soak.columns.values():
@@ -133,7 +133,7 @@ def test_what_comes_back_within_45_minutes_is_no_change_of_level(generator: Modu
 
 @GENERATORS
 @pytest.mark.parametrize("stages", [(1.6, 3.0), (3.0, 1.6), (1.6, 3.0, 1.6)], ids=str)
-def test_what_comes_back_in_stages_is_no_change_of_level_either(
+def test_an_excursion_that_recovers_in_stages_is_no_level_change(
     generator: ModuleType, stages: tuple[float, ...]
 ) -> None:
     soak = generator.make(12, (), (), 24).only("p99", "device_write_latency")

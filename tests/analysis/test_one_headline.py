@@ -60,7 +60,7 @@ def _summaries(executed: ExecutedRun) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize(("made", "first"), [(NOISY, "write"), (WITHIN_ITS_BAND, "read")])
-def test_what_is_raised_is_about_the_operation_that_the_report_names(
+def test_raised_findings_name_the_same_operation_as_the_report(
     tmp_path: Path, made: dict[str, tuple[float, float, float]], first: str
 ) -> None:
     said = _summaries(execute_plan(tmp_path, _plan(made)))

@@ -55,7 +55,7 @@ def test_a_slow_drift_is_raised_before_it_is_large(generator: ModuleType) -> Non
 
 @GENERATORS
 @pytest.mark.parametrize("look_alike", LOOK_ALIKES)
-def test_what_only_looks_like_a_degradation_raises_nothing(generator: ModuleType, look_alike: str) -> None:
+def test_a_look_alike_of_a_degradation_raises_no_online_finding(generator: ModuleType, look_alike: str) -> None:
     soak = generator.make(6, (), (look_alike,), HOURS).only(*COLUMNS)
     assert raised(soak) == []
 
@@ -148,7 +148,7 @@ def test_memory_does_not_grow_and_a_replay_gives_the_same() -> None:
     assert sizes[1] < 1.15 * sizes[0]
 
 
-def test_what_was_not_measured_is_neither_a_change_nor_an_error() -> None:
+def test_unmeasured_values_and_zeros_raise_no_finding_and_no_error() -> None:
     samples = [
         Sample(sample.start, sample.end, {} if index % 3 == 0 else {**sample.values, "unknown": 1.0}, sample.phase)
         for index, sample in enumerate(drill(4, cliff=None))

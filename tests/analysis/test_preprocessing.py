@@ -37,7 +37,7 @@ def noisy(count: int) -> list[float]:
 
 
 @pytest.mark.parametrize("at", [5000.0, 5004.0, 5010.0])
-def test_what_follows_a_notice_is_left_out_of_both(at: float) -> None:
+def test_windows_after_a_notice_are_masked_online_and_offline(at: float) -> None:
     taken, notices = samples(noisy(WINDOWS)), [Notice(at, "restart")]
     online = {sample.start for sample in judged(taken, notices)}
     whole = whole_run([P99], taken, notices, 10.0)

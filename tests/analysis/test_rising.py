@@ -42,7 +42,7 @@ def test_a_daily_swing_is_no_rise_whatever_its_hour_and_whether_the_run_improves
     assert found is None or found.by_swing < JOINT_DRIFT_BY_SWING or found.rise < np.log(1.17)
 
 
-def test_what_only_falls_does_not_rise_and_little_says_nothing() -> None:
+def test_a_falling_series_has_no_rise_and_too_few_points_have_no_fit() -> None:
     found = fit_rising(-0.01 * np.arange(40.0), HALVES_A_DAY)
     assert found is None or found.rise < 1e-9
     assert fit_rising(0.1 * np.arange(7.0), HALVES_A_DAY) is None

@@ -28,7 +28,7 @@ def test_the_slowest_operation_is_that_of_any_judged_window() -> None:
     assert slowest_in(windows[:1], []) is None
 
 
-def test_what_was_due_in_a_gap_or_before_it_waited_for_what_was_not_measured() -> None:
+def test_the_slowest_operation_is_not_one_due_before_or_in_a_gap() -> None:
     windows = [window(0, 0.2), window(3, 15.0), window(5, 11.0)]
     assert slowest_in(windows, [Gap(110.0, 130.0, "engine_frozen")]) == Slowest(11.0, 160.0)
 

@@ -56,7 +56,7 @@ def test_spikes_that_were_not_raised_have_the_size_of_their_peaks() -> None:
     assert 3.0 < found.size.ratio < found.size.worst_ratio
 
 
-def test_what_is_active_has_been_reported() -> None:
+def test_every_active_finding_has_been_reported() -> None:
     soak = lognormal.make(426)
     detector = RunDetector(soak.series(), soak.window_seconds)
     reported = set()

@@ -66,6 +66,6 @@ def test_a_round_that_was_not_measured_makes_it_begin_anew() -> None:
     assert assess(partly, 0.0, 30.0).at == 30.0 * ROUNDS
 
 
-def test_what_comes_before_the_phase_does_not_count() -> None:
+def test_windows_before_the_phase_do_not_count_towards_steady_state() -> None:
     windows = [window(index, 1000) for index in range(40)]
     assert assess(windows, 100.0, 30.0).at == 250.0

@@ -31,7 +31,7 @@ def test_rows_become_samples_and_empty_fields_are_not_measured() -> None:
     assert [(sample.start, sample.end) for sample in table.samples] == [(0, 10), (10, 20), (20, 30)]
 
 
-def test_what_a_counter_gives_that_was_reset_was_not_measured_and_is_reported() -> None:
+def test_negative_values_after_a_counter_reset_are_not_measured_and_counted_by_column() -> None:
     table = read_table([HEADER, "0,0.011,-3,1000", "10,0.012,-0.5,-7", "20,0.013,0,900"])
     assert [dict(sample.values) for sample in table.samples] == [
         {"p99": 0.011, "operations_per_second": 1000.0},
@@ -59,7 +59,7 @@ def test_a_row_ends_where_the_next_begins_but_not_across_a_gap() -> None:
     ]
 
 
-def test_what_was_due_stands_beside_what_was_completed() -> None:
+def test_the_target_rate_of_a_table_is_reported_beside_the_achieved_rate() -> None:
     header = "elapsed_seconds,p99,operations_per_second,due_per_second,phase"
     rows = ["0,1,10,10,warm_up", "10,1,30,100,soak", "20,1,,100,soak", "30,1,50,,soak", "40,1,40,100,soak"]
     table = read_table([header, *rows])
@@ -97,7 +97,7 @@ def test_a_phase_column_declares_phases() -> None:
         ((HEADER, "0,0.01,0.1,1"), "soak.csv", "fewer than two rows"),
     ],
 )
-def test_what_is_wrong_is_refused_by_line_and_column(lines: tuple[str, ...], field: str, message: str) -> None:
+def test_an_invalid_table_is_refused_by_line_and_column(lines: tuple[str, ...], field: str, message: str) -> None:
     problem = refusal(*lines)
     fault = next(fault for fault in problem.faults if fault.field == field)
     assert message in fault.message

@@ -159,7 +159,7 @@ def is_of_numbers(value: ast.AST) -> bool:
     return any(isinstance(node, ast.Constant) and type(node.value) in (int, float) for node in ast.walk(value))
 
 
-def test_what_decides_is_among_the_thresholds() -> None:
+def test_deciding_modules_define_no_constants_besides_those_of_measuring() -> None:
     found = {str(path.relative_to(HOME)): names for path in DECIDING if (names := set(constants(path)))}
     assert found == MEASURING
 

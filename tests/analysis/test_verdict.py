@@ -93,7 +93,7 @@ def test_the_device_must_have_done_nine_tenths_of_the_engines_work() -> None:
     assert judge(replace(SOUND, device_written_bytes=90 * GIB - 1)).name is VerdictName.INVALID
 
 
-def test_what_others_wrote_is_no_proof_that_the_load_reached_the_drive() -> None:
+def test_writes_of_other_processes_do_not_prove_that_the_load_reached_the_drive() -> None:
     """The device took plenty, but the kernel charges the engine's process with a twentieth of what it wrote."""
     cached = Share(engine_bytes=99 * GIB, charged_bytes=5 * GIB, device_bytes=800 * GIB)
     verdict = judge(replace(SOUND, device_written_bytes=800 * GIB, written_share=cached))

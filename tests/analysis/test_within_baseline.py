@@ -42,7 +42,7 @@ def test_a_small_rise_within_the_baselines_own_band_is_no_cliff(seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", [1, 7])
-def test_what_is_no_cliff_has_no_recovery(seed: int) -> None:
+def test_a_small_rise_that_is_over_yields_no_cliff_and_no_recovery(seed: int) -> None:
     assert analysis(SERIES, noisy_drill(seed, 2.0, RISE + 80, 260), [], 1.0) == []
 
 
@@ -66,7 +66,9 @@ def test_a_large_rise_on_such_a_drive_is_one_live_and_in_the_report(seed: int) -
         (0.023, 1.73, 180, False),  # it stays
     ],
 )
-def test_what_is_within_the_baseline(worst: float, ratio: float, windows: float, within: bool) -> None:
+def test_a_small_short_rise_inside_the_band_is_within_the_baseline(
+    worst: float, ratio: float, windows: float, within: bool
+) -> None:
     baseline = Baseline("append.p99", 0.00631, 0.0, 50.0, 0.00332, 0.0687)
     assert is_within_baseline(worst, ratio, baseline, windows) is within
 
@@ -81,7 +83,7 @@ def test_what_is_within_the_baseline(worst: float, ratio: float, windows: float,
         (FindingKind.CLIFF, 1.2, 100.0, False),
     ],
 )
-def test_what_the_whole_run_reports_by_its_size(
+def test_small_cliffs_and_small_unraised_steps_are_not_reported(
     kind: FindingKind, level: float, detected: float | None, reported: bool
 ) -> None:
     size = Size(Baseline("append.p99", 1.0, 0.0, 50.0, 0.9, 1.3), level, level)

@@ -172,7 +172,7 @@ def test_clients_that_wait_for_a_slower_target_complete_less_and_that_is_one_fin
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_what_is_no_work_undone_passes(kind: str, row: Row, mode: str) -> None:
+def test_a_sparse_paused_or_varying_load_is_no_undone_work_and_passes(kind: str, row: Row, mode: str) -> None:
     findings, verdict = found_in(table_of(map(row, range(3000))), mode)
     assert [each for each in findings if each.undone is not None] == [], kind
     assert verdict.name is VerdictName.PASS

@@ -94,7 +94,7 @@ def test_the_watchdog_is_heard_and_is_no_event(api: Api) -> None:
     assert value(api, "watchdog_timestamp_seconds") > 0
 
 
-def test_what_is_of_no_live_run_is_counted_and_no_error(api: Api) -> None:
+def test_alerts_of_no_live_run_are_counted_and_are_no_error(api: Api) -> None:
     directory = live(api)
     journals.finish(directory)
     unknown = [alert(name) for name in ("unknown", "\0", "../../etc")]
@@ -117,7 +117,7 @@ def test_text_that_no_bundle_could_hold_is_replaced(api: Api) -> None:
         check_text(json.loads(line))
 
 
-def test_what_is_not_known_is_not_looked_at(api: Api) -> None:
+def test_unknown_fields_of_a_notification_are_ignored(api: Api) -> None:
     live(api)
     strange = alert() | {"notification_reason": "new", "values": {"A": 1}}
     assert post(api, strange, routeLabels={"team": "storage"}, newest=[1])["recorded"] == 1
@@ -139,7 +139,7 @@ def test_what_is_not_known_is_not_looked_at(api: Api) -> None:
         (notification(alert(labels=None)), "alerts.0.labels"),
     ],
 )
-def test_what_is_malformed_is_refused_by_the_field(api: Api, body: dict[str, Any], field: str) -> None:
+def test_a_malformed_notification_is_refused_by_field(api: Api, body: dict[str, Any], field: str) -> None:
     response = api.post("/alerts", body)
     assert (response.status_code, response.json()["code"]) == (422, "bad_request")
     assert field in {fault["field"] for fault in response.json()["errors"]}
@@ -165,7 +165,7 @@ def test_without_a_fingerprint_the_labels_are_what_an_alert_is_known_by(api: Api
     assert len({event.detail["fingerprint"] for event in reported(directory)}) == 2
 
 
-def test_what_grafana_itself_sends_is_taken(api: Api) -> None:
+def test_a_notification_in_grafanas_own_form_is_accepted(api: Api) -> None:
     live(api)
     extra = {"values": {"A": 31.2}, "valueString": "[ var='A' ]", "silenceURL": "http://127.0.0.1/"}
     assert post(api, alert() | extra, version="1", orgId=1, title="[FIRING:1]", state="alerting")["recorded"] == 1
@@ -187,7 +187,7 @@ def test_an_alert_that_is_over_does_not_fire_again_until_it_begins_again(api: Ap
     assert post(api, unheard | {"status": "firing"})["recorded"] == 0
 
 
-def test_what_is_huge_is_refused_and_harms_nothing(api: Api) -> None:
+def test_an_oversized_notification_is_refused_and_1500_alerts_are_recorded(api: Api) -> None:
     directory = live(api)
     response = api.post("/alerts", notification(alert(annotations={"summary": "x" * 1024 * 1024})))
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
@@ -246,7 +246,7 @@ def full(api: Api) -> Iterator[Path]:
         subprocess.run(["umount", str(runs)], check=True)
 
 
-def test_what_a_full_disk_does_not_take_is_refused_and_taken_when_it_is_sent_again(api: Api, full: Path) -> None:
+def test_alerts_refused_on_a_full_disk_are_recorded_when_sent_again(api: Api, full: Path) -> None:
     sent = [alert(), alert(status="resolved")]
     response = api.post("/alerts", notification(*sent))
     assert (response.status_code, response.json()["code"]) == (503, "not_ready")

@@ -90,7 +90,7 @@ def test_only_runs_of_the_same_load_that_were_measured_are_compared_with(api: Ap
         ({"p99_seconds": 0.009}, "pass", "inconclusive, the earlier runs differ too much from one another"),
     ],
 )
-def test_what_cannot_be_told_is_said(api: Api, figures: dict[str, Any], verdict: str, said: str) -> None:
+def test_an_inconclusive_comparison_states_why(api: Api, figures: dict[str, Any], verdict: str, said: str) -> None:
     over(api, "one", LABEL, figures={"p99_seconds": 0.001})
     over(api, "two", LABEL, figures={"p99_seconds": 0.1})
     over(api, "new", figures=figures, verdict=verdict)

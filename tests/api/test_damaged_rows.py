@@ -68,7 +68,7 @@ def test_numbers_that_are_none_break_no_list_of_a_run(settings: Settings) -> Non
     } <= places
 
 
-def test_what_is_written_into_a_journal_is_json_whatever_was_measured(tmp_path: Path) -> None:
+def test_non_finite_values_are_written_to_the_journal_as_null(tmp_path: Path) -> None:
     directory = journals.queue(tmp_path, "one")
     EventLog(directory).append(Event(1.0, EventType.NOTE, "odd", {"ratio": float("inf"), "list": [float("nan")]}))
     written = (directory / files.EVENTS).read_text().splitlines()[-1]

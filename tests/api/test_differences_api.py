@@ -33,7 +33,7 @@ def values(differences: list[dict[str, Any]]) -> list[tuple[str, str | None, str
     return [(each["place"], each["first"], each["second"]) for each in differences]
 
 
-def test_what_is_the_same_is_left_out_and_what_is_not_has_its_place(api: Api) -> None:
+def test_run_differences_list_only_changed_values_with_their_field(api: Api) -> None:
     over(api, "one", FACTS, load={"operations_per_second": 1000})
     newer = FACTS | {
         "target": {"key": "b"},
@@ -86,7 +86,7 @@ def test_the_id_of_a_run_in_its_values_is_no_difference(api: Api) -> None:
     assert values(between(api, "one", "two")["environment"]) == [("nonesuch", "asone", "astwo")]
 
 
-def test_what_cannot_be_read_is_said_and_not_taken_for_equal(api: Api) -> None:
+def test_unreadable_requests_and_missing_environments_are_reported_as_faults(api: Api) -> None:
     over(api, "one", None)
     directory = over(api, "two", FACTS)
     (directory / files.ORDER).write_text("{")

@@ -48,7 +48,7 @@ def test_workers_are_found_at_their_ports_as_often_as_their_windows_need(api: Ap
     ]
 
 
-def test_who_is_not_a_live_worker_of_ours_is_not_found(api: Api) -> None:
+def test_queued_finished_dead_portless_and_damaged_runs_are_not_discovered(api: Api) -> None:
     journals.queue(api.settings.runs_directory, "waiting")
     api.index("waiting")
     live(api, "portless", None)
@@ -64,7 +64,7 @@ def test_who_is_not_a_live_worker_of_ours_is_not_found(api: Api) -> None:
     assert found(api, "workers") == []
 
 
-def test_what_workloads_add_is_found_once_while_their_runs_are_live(api: Api) -> None:
+def test_scrape_targets_of_workloads_are_listed_once_while_their_runs_are_live(api: Api) -> None:
     broker = {"job": "broker", "targets": ["a.example.org:1", "b.example.org:1"], "path": "/public_metrics"}
     live(api, "one", scrape=[broker], window="5s")
     two = live(api, "two", scrape=[broker | {"targets": ["b.example.org:1"]}, {"job": "zoo", "targets": ["z:2"]}])

@@ -74,7 +74,7 @@ def test_every_route_asks_for_the_scope_that_it_needs(
     [entry for entry in PROTECTED if "{" in entry[1] and "requestBody" not in entry[2]],
     ids=name_of,
 )
-def test_what_is_not_there_is_not_found(lasting_api: Api, method: str, path: str, operation: dict[str, Any]) -> None:
+def test_an_absent_resource_is_not_found(lasting_api: Api, method: str, path: str, operation: dict[str, Any]) -> None:
     required = [each["name"] for each in operation["parameters"] if each["in"] == "query" and each.get("required")]
     answer = lasting_api.call(method, fill(path), params=dict.fromkeys(required, "absent"))
     check(answer, Code.NOT_FOUND, operation)
@@ -117,7 +117,7 @@ def test_a_method_that_a_path_does_not_answer_is_said_to_be_so(lasting_api: Api,
         ("/static/nothing.css", "GET"),
     ],
 )
-def test_what_is_no_part_of_the_api_names_its_methods_too(lasting_api: Api, path: str, methods: str) -> None:
+def test_a_wrong_method_outside_the_api_names_the_allowed_ones(lasting_api: Api, path: str, methods: str) -> None:
     response = lasting_api.client.request("DELETE", path)
     check(response, Code.METHOD_NOT_ALLOWED)
     assert response.headers["allow"] == methods
@@ -161,7 +161,7 @@ def test_a_trigger_s_faults_are_named_as_the_document_has_them(
 
 
 @pytest.mark.parametrize("field", ["target", "durations"])
-def test_what_is_no_mapping_is_named_as_such(lasting_api: Api, field: str) -> None:
+def test_a_number_in_place_of_a_mapping_is_named_in_the_fault(lasting_api: Api, field: str) -> None:
     (fault,) = check(lasting_api.post("/runs/plan", {**ORDER, field: 7}), Code.BAD_REQUEST)["errors"]
     assert fault == {"field": field, "message": "7 is not a mapping of keys to values"}
 

@@ -126,14 +126,14 @@ def test_a_request_that_costs_much_is_refused(service: Any, name: str) -> None:
     _require_modest(service, answer)
 
 
-def test_who_asks_is_looked_at_before_what_was_sent(service: Any) -> None:
+def test_authorization_is_checked_before_the_body(service: Any) -> None:
     for path in ("/runs", "/runs/plan", "/schedules", "/alerts", "/tokens"):
         for scope, status in ((None, 401), ("read", 403)):
             assert _send(service, path, '{"not": JSON', scope).status_code == status
     assert _send(service, "/workloads/x", "{", "read", "PUT").status_code == 403
 
 
-def test_what_people_write_is_taken(service: Any) -> None:
+def test_a_workload_with_a_yaml_anchor_or_a_long_description_is_valid(service: Any) -> None:
     shared = f"{_STEADY}load: {{operations_per_second: &rate 1000}}\ndescription: once\n"
     assert _send(service, "/workloads/validate", _yaml(shared), "read").status_code == 200
     whole = {**WORKLOAD, "description": "é" * 5000, "limits": ["p99 <= 2ms over any 10s"]}

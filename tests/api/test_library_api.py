@@ -161,7 +161,7 @@ def test_a_drill_is_repeated_by_a_drill_and_a_label_of_the_users_own_is_none(api
     assert api.get("/runs/labelled/request").json()["labels"] == {"drill": "failover to b"}
 
 
-def test_what_erases_a_drive_is_confirmed_anew(api: Api) -> None:
+def test_the_request_of_a_device_run_is_returned_without_its_confirmation(api: Api) -> None:
     directory = over(api, "device")
     order = JournalReader(directory).document(files.ORDER)
     order["target"] = {"kind": "device", "identity": "S1", "confirmation": "erase S1"}
@@ -182,7 +182,7 @@ def test_a_finished_run_is_deleted_and_nothing_of_it_is_left(api: Api) -> None:
     assert api.put("/runs/one", ORDER).status_code == 201
 
 
-def test_what_is_pinned_or_goes_on_is_not_deleted(api: Api) -> None:
+def test_pinned_queued_and_ending_runs_are_not_deleted(api: Api) -> None:
     over(api, "pinned")
     annotate(api, "pinned", pinned=True)
     refused = delete(api, "pinned").json()
@@ -236,7 +236,7 @@ def test_a_deletion_that_fails_leaves_the_run_as_it_was(api: Api, monkeypatch: p
     assert (listed(api), list(api.settings.runs_directory.iterdir())) == ([], [])
 
 
-def test_what_the_journal_cannot_say_the_index_does(api: Api) -> None:
+def test_the_pin_of_a_run_with_a_damaged_journal_is_read_from_the_index(api: Api) -> None:
     for run_id in ("damaged", "pinned"):
         directory = over(api, run_id)
         annotate(api, run_id, pinned=run_id == "pinned")

@@ -83,7 +83,7 @@ def test_a_path_that_is_none_makes_no_series_of_its_own(api: Api) -> None:
     assert value(api, "http_requests_total", method="none", route="none", status="4xx") == 4
 
 
-def test_what_the_index_has_not_read_is_its_lag(api: Api) -> None:
+def test_journal_bytes_not_yet_indexed_are_the_index_lag(api: Api) -> None:
     directory = journals.queue(api.settings.runs_directory, "one")
     api.index("one")
     assert value(api, "journal_index_lag_bytes") == 0

@@ -45,7 +45,7 @@ def storage_order(target: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("engine", [order, storage_order])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_directory_is_refused_as_what_it_is(
+def test_a_target_that_is_no_directory_is_refused_with_its_kind(
     api: Api, tmp_path: Path, kind: str, engine: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     path = KINDS[kind](tmp_path / "odd")

@@ -177,7 +177,7 @@ def test_health_is_answered_while_all_threads_are_taken(api: Api, monkeypatch: p
 @pytest.mark.parametrize(
     "put", [Path.mkdir, lambda path: path.symlink_to(path), os.mkfifo], ids=["directory", "link to itself", "pipe"]
 )
-def test_what_has_the_place_of_a_report_is_named(api: Api, put: Callable[[Path], object]) -> None:
+def test_an_unreadable_report_file_is_named_in_the_error(api: Api, put: Callable[[Path], object]) -> None:
     directory = measured(api)
     journals.finish(directory)
     api.index("one")

@@ -23,7 +23,7 @@ OUT_OF_REACH: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("trigger", OUT_OF_REACH, ids=lambda trigger: str(trigger)[:60])
-def test_what_cannot_be_scheduled_is_refused_and_not_stored(lasting_api: Api, trigger: dict[str, Any]) -> None:
+def test_a_trigger_out_of_reach_is_refused_and_not_stored(lasting_api: Api, trigger: dict[str, Any]) -> None:
     refused = lasting_api.post("/schedules", {"name": "far", **ORDER, "trigger": trigger})
     assert (refused.status_code, refused.json()["code"]) == (422, "schedule_invalid")
     assert lasting_api.get("/schedules").json()["items"] == []
@@ -39,7 +39,7 @@ def test_what_cannot_be_scheduled_is_refused_and_not_stored(lasting_api: Api, tr
     ],
     ids=str,
 )
-def test_what_is_taken_is_listed_and_carried_over_a_restart(settings: Settings, trigger: dict[str, Any]) -> None:
+def test_an_accepted_trigger_keeps_its_fire_time_over_a_restart(settings: Settings, trigger: dict[str, Any]) -> None:
     with serving(settings) as api:
         made = api.post("/schedules", {"name": "far", **ORDER, "trigger": trigger})
         assert made.status_code == 201

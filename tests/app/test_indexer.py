@@ -37,7 +37,7 @@ def indexed(database: Database) -> set[str]:
         return {row.id for row in session.query(RunRow)}
 
 
-def test_what_may_go_on_is_indexed_first_and_the_rest_behind(
+def test_live_and_newest_runs_are_indexed_first_and_the_rest_in_the_background(
     tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_AT_ONCE", 3)

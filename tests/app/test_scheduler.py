@@ -116,7 +116,7 @@ def test_a_service_that_dies_while_it_queues_leaves_a_failed_firing(
     assert desk.seen == [[(3600, "failed", None, "the service ended before it had queued the run")]]
 
 
-def test_what_came_due_while_no_service_ran_is_missed_and_not_run_late(
+def test_firings_due_while_no_service_ran_are_missed_and_not_run_late(
     database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
 ) -> None:
     add(database, HOURLY)
@@ -152,7 +152,7 @@ def test_a_long_absence_is_recorded_in_bounds(database: Database, scheduler: Sch
     assert next_fire(database) == 60 * (MISSED_LISTED + 41)
 
 
-def test_what_nothing_came_of_is_kept_up_to_a_bound(
+def test_missed_firings_are_kept_up_to_a_bound(
     database: Database, scheduler: Scheduler, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cliffwatch.app.scheduler.FRUITLESS_KEPT", 3)

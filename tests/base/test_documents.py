@@ -29,7 +29,7 @@ from cliffwatch.base.documents import load_yaml, read_yaml, why_unreadable
         ("a: 1\na: 2\n", "line 2, column 1: the key 'a' is there twice; remove one"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_plain_words(text: str, words: str) -> None:
+def test_unreadable_yaml_is_refused_with_a_plain_message(text: str, words: str) -> None:
     with pytest.raises(yaml.YAMLError) as refused:
         load_yaml(text)
     assert words in why_unreadable(refused.value)

@@ -38,7 +38,7 @@ def test_a_key_that_stands_twice_among_as_many_as_there_may_be_is_named() -> Non
         ('"\\u00e9 e99 +000"', 0),
     ],
 )
-def test_what_may_be_unfit_is_looked_at_closely(text: str, unfit: int) -> None:
+def test_unfit_json_numbers_become_null_and_are_detected_in_the_text(text: str, unfit: int) -> None:
     value, found = lenient_json(text)
     assert found == unfit
     assert (value is None) == bool(unfit)

@@ -99,7 +99,7 @@ def test_damaged_text_is_refused(text: str) -> None:
     ],
     ids=["record", "record_many", "merge", "remove"],
 )
-def test_what_was_decoded_is_encoded_as_it_came_until_it_changes(change: Callable[[Histogram], None]) -> None:
+def test_a_decoded_histogram_is_encoded_unchanged_until_it_is_modified(change: Callable[[Histogram], None]) -> None:
     made = Histogram.from_values({1_000_000: 2, 2_000_000: 1})
     payload = base64.b64decode(made.encode())
     # As another program compresses it: a cookie, the length, and the rest.
@@ -113,7 +113,7 @@ def test_what_was_decoded_is_encoded_as_it_came_until_it_changes(change: Callabl
 
 
 @pytest.mark.parametrize("odd", ["\n", ",", " ", "\r\n#"])
-def test_what_is_no_base64_in_a_payload_is_not_passed_on(odd: str) -> None:
+def test_non_base64_characters_of_a_histogram_payload_are_not_passed_on(odd: str) -> None:
     text = Histogram.from_values({1_000_000: 2}).encode()
     for damaged in (text + odd, odd + text, text[:12] + odd + text[12:]):
         try:
@@ -123,7 +123,7 @@ def test_what_is_no_base64_in_a_payload_is_not_passed_on(odd: str) -> None:
         assert decoded.encode() == text
 
 
-def test_what_was_merged_in_can_be_taken_back() -> None:
+def test_a_merged_histogram_can_be_removed_again() -> None:
     kept, taken = Histogram.from_values({2_000_000: 10}), Histogram.from_values({900_000_000: 3})
     merged = Histogram.from_values({2_000_000: 10})
     merged.merge(taken)

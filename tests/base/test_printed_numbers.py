@@ -33,7 +33,7 @@ def test_a_number_is_read(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["1,23,456", "1,2345,6", "1.2.3", "1,", ",5", "-5", "inf", "1_000", "٣", "five", ""])
-def test_what_is_no_number_is_refused(text: str) -> None:
+def test_text_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse(text)
 

@@ -22,7 +22,7 @@ for descriptor in map(int, sys.argv[1:]):
 """
 
 
-def test_what_it_prints_goes_to_its_log_and_files_are_its_owners_alone(tmp_path: Path) -> None:
+def test_a_detached_process_writes_to_its_log_and_its_files_are_private(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         with open_log(tmp_path / "log") as log:

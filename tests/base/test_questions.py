@@ -30,7 +30,7 @@ def test_an_answer_is_passed_on_and_so_is_an_error() -> None:
         questions.ask("a drive", lambda: 1 // 0)
 
 
-def test_what_is_silent_is_not_asked_again_until_it_has_answered(answer: threading.Event) -> None:
+def test_an_unanswered_question_is_not_repeated_until_it_is_answered(answer: threading.Event) -> None:
     questions, asked = Questions(SystemClock(), PATIENCE_SECONDS), []
 
     def act() -> bool:
@@ -48,7 +48,7 @@ def test_what_is_silent_is_not_asked_again_until_it_has_answered(answer: threadi
     wait_until(lambda: _is_answered(questions), "the answer to the abandoned question")
 
 
-def test_those_that_ask_the_same_at_once_take_turns(answer: threading.Event) -> None:
+def test_concurrent_identical_questions_run_in_turns_up_to_the_limit(answer: threading.Event) -> None:
     questions = Questions(SystemClock(), 30.0)
     with ThreadPoolExecutor(5 * LIMIT_EACH) as askers:
         asked = [askers.submit(questions.ask, "a drive", partial(_looked, answer)) for _ in range(5 * LIMIT_EACH)]
@@ -84,7 +84,7 @@ def test_no_more_wait_at_once_than_that(answer: threading.Event) -> None:
     assert threading.active_count() == before
 
 
-def test_what_many_ask_at_once_is_found_out_once() -> None:
+def test_concurrent_callers_of_a_shared_answer_share_one_computation() -> None:
     begun: list[int] = []
     found: list[int] = []
 

@@ -68,7 +68,7 @@ def test_rounds_that_fail_alike_fill_no_log(caplog: pytest.LogCaptureFixture) ->
     assert caplog.text.count("Traceback") == 3
 
 
-def test_what_was_never_begun_can_be_stopped() -> None:
+def test_rounds_that_were_never_started_can_be_stopped() -> None:
     Rounds("test", 0.01, lambda: None, "").stop()
 
 

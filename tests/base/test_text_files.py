@@ -41,7 +41,7 @@ def test_encodings_and_compressions_are_found_by_content(
         (b"BZh9 and no more of it than a name", "it is no whole bzip2 file"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+def test_an_unreadable_compressed_file_is_refused_with_its_format(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "soak.csv"
     path.write_bytes(content)
     with pytest.raises(UnreadableTextError, match=said.replace("(", r"\(")):

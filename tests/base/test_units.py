@@ -16,7 +16,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "36", "h", "36 hours", "-1h", "1h xx", "1hh", "1e3s"])
-def test_what_is_not_a_duration_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_duration_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="such as 36h"):
         parse_duration(text)
 
@@ -34,7 +34,7 @@ def test_sizes_are_read(text: str, size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "4", "4G", "4gib", "-1GiB", "GiB", "4 GiB extra"])
-def test_what_is_not_a_size_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_size_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="such as 4GiB"):
         parse_size(text)
 
@@ -45,7 +45,7 @@ def test_shares_are_read(text: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "%", "a quarter", "0.25 of it", "25 percent"])
-def test_what_is_not_a_share_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_share_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"write 0\.25 or 25%"):
         parse_share(text)
 

@@ -61,7 +61,7 @@ def test_a_healthy_csv_passes(tmp_path: Path) -> None:
     assert document(result)["findings"] == []
 
 
-def test_what_a_table_does_not_hold_is_named_and_of_a_journal_nothing_is_left_out(tmp_path: Path) -> None:
+def test_analysis_of_a_table_lists_what_is_not_judged_and_of_a_journal_nothing(tmp_path: Path) -> None:
     csv, journal = stored(lognormal.make(4, (), (), HOURS).only("p99"), tmp_path), tmp_path / "run"
     make_journal(journal, JournalPlan(windows=40))
     text, body = analyze(csv), document(analyze(csv, "--format", "json"))
@@ -130,7 +130,7 @@ def test_a_journal_is_analysed_from_its_directory_and_by_the_runs_name(tmp_path:
     assert document(by_path)["verdict"] == document(by_name)["verdict"] == "pass"
 
 
-def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_or_missing_input_of_analyze_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("seconds,p99\n0,1\n", encoding="utf-8")
     for arguments, code in (

@@ -83,7 +83,7 @@ def test_the_dashboards_are_files_or_config_maps(tmp_path: Path) -> None:
         (("dashboards", "export", "--to", "/nowhere/at/all"), "/nowhere/at/all"),
     ],
 )
-def test_what_cannot_be_written_is_refused(arguments: tuple[str, ...], said: str) -> None:
+def test_an_export_that_cannot_be_written_is_refused_with_the_reason(arguments: tuple[str, ...], said: str) -> None:
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code != 0
     assert said in f"{done.output} {done.exception}"

@@ -125,7 +125,7 @@ def test_a_service_that_does_not_answer_is_status_3() -> None:
         (Code.INTERNAL, 3),
     ],
 )
-def test_who_has_to_mend_it_decides_the_status(code: Code, status: int) -> None:
+def test_exit_status_is_2_for_client_errors_and_3_for_service_errors(code: Code, status: int) -> None:
     assert exit_status_of(Problem(code, "any")) == status
 
 

@@ -88,7 +88,7 @@ def test_a_run_that_is_worse_or_inconclusive_fails(released: Machine, tmp_path: 
         ),
     ],
 )
-def test_what_cannot_be_compared_starts_no_run(released: Machine, arguments: tuple[str, ...], said: str) -> None:
+def test_an_impossible_comparison_starts_no_run(released: Machine, arguments: tuple[str, ...], said: str) -> None:
     before = released.data("run", "list")
     done = released.run("run", "start", "nightly", *TARGET, *arguments)
     assert (done.returncode, " ".join(done.stderr.split()).count(said)) == (2, 1), done.stderr

@@ -39,7 +39,7 @@ def test_status_says_what_is_wrong_with_the_database(idle: Machine) -> None:
 
 
 @pytest.mark.parametrize("kind", ["damaged", "a directory"])
-def test_what_is_no_database_is_reported_in_a_sentence_and_left_as_it_is(idle: Machine, kind: str) -> None:
+def test_an_unusable_database_is_reported_in_one_line_and_left_unchanged(idle: Machine, kind: str) -> None:
     path = idle.state / "cliffwatch.sqlite3"
     path.parent.mkdir()
     content = b"not a database, by any means " * 1000

@@ -16,7 +16,7 @@ def test_the_index_is_made_again_from_the_journals(idle: Machine) -> None:
     assert idle.data("run", "list") == before
 
 
-def test_what_was_indexed_can_be_had_as_json_with_what_was_not(idle: Machine) -> None:
+def test_index_rebuild_reports_indexed_and_refused_runs_as_json(idle: Machine) -> None:
     idle.run("up")
     idle.run("run", "start", idle.workload("indexed"), "--target", "synthetic:indexed", "--id", "indexed", "--wait")
     idle.run("down")

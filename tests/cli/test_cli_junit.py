@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_written_starts_no_run(idle: Machine, tmp_path: Pa
     ("verdict", "result"),
     [("pass", "passed"), ("degraded", "failure"), ("invalid", "error"), ("failed", "error"), ("stopped", "error")],
 )
-def test_what_the_target_did_is_a_failure_and_what_says_nothing_of_it_an_error(verdict: str, result: str) -> None:
+def test_junit_has_a_failure_if_degraded_and_an_error_if_invalid_failed_or_stopped(verdict: str, result: str) -> None:
     run = RUN | {"verdict": verdict, "reasons": ["first", "second"]}
     suite = parsed(junit_of(run, [], None, "w@1", "synthetic:x"))
     assert cases_of(suite) == {"verdict": result}
@@ -79,7 +79,7 @@ def test_what_the_target_did_is_a_failure_and_what_says_nothing_of_it_an_error(v
         assert (found.attrib["message"], found.text) == ("first", "first\nsecond")
 
 
-def test_what_xml_cannot_hold_is_replaced() -> None:
+def test_characters_invalid_in_xml_are_replaced_in_junit() -> None:
     run = RUN | {"verdict": "failed", "reasons": ["a \x1b[31m & <b> \ud800 ü \U0001f4a5"]}
     suite = parsed(junit_of(run, [], None, "w", "synthetic:\x00"))
     (found,) = suite.iterfind("testcase/error")

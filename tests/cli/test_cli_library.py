@@ -51,7 +51,7 @@ def test_labels_and_notes_are_shown_and_found(kept: Machine) -> None:
         (("run", "again", "kept", "--junit", "out.xml"), "--junit: there is no result before the run is over"),
     ],
 )
-def test_what_is_wrong_is_named(kept: Machine, arguments: tuple[str, ...], said: str) -> None:
+def test_a_wrong_argument_is_named_in_the_error(kept: Machine, arguments: tuple[str, ...], said: str) -> None:
     done = kept.run(*arguments)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 

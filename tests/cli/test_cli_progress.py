@@ -173,7 +173,7 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change
     assert said == ["starting", "baseline", "baseline", "soak"]
 
 
-def test_what_explains_the_figures_is_reported() -> None:
+def test_gaps_alerts_findings_and_notes_are_progress_lines() -> None:
     gap = EventSeen({"type": "gap", "name": "engine_died", "detail": {"seconds": 2.5, "segments": [1]}})
     assert update_text(gap) == "gap: not measured for 2.5 s: the engine died"
     detail = {

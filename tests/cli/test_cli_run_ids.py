@@ -39,7 +39,7 @@ def test_a_run_that_is_called_last_is_meant_by_its_name() -> None:
         ("", Code.NOT_FOUND, "there is no run ''"),
     ],
 )
-def test_what_could_be_several_runs_or_none_is_refused_with_what_there_is(text: str, code: Code, reported: str) -> None:
+def test_an_ambiguous_or_unknown_run_id_is_refused_with_candidates(text: str, code: Code, reported: str) -> None:
     with pytest.raises(Problem, match="run") as refused:
         match_run(text, IDS)
     assert refused.value.code is code

@@ -204,7 +204,7 @@ def test_an_id_of_ones_own_makes_one_run_however_often_it_is_asked_for(machine: 
         (("token", "revoke", "cw_00000000_secret"), "this is the text of a token; give its id"),
     ],
 )
-def test_what_the_service_refuses_is_status_2_with_the_reason(
+def test_a_request_refused_by_the_service_is_exit_status_2_with_the_reason(
     machine: Machine, arguments: tuple[str, ...], named: str
 ) -> None:
     done = machine.run(*arguments)
@@ -283,7 +283,7 @@ def test_a_token_allows_what_its_scope_says_until_it_is_revoked(machine: Machine
     assert machine.run("run", "list", CLIFFWATCH_TOKEN=token).returncode == 2
 
 
-def test_who_owns_the_machine_can_make_a_token_without_one(machine: Machine) -> None:
+def test_a_local_token_can_be_created_without_a_token(machine: Machine) -> None:
     token = machine.run("token", "create", "--name", "found again", "--scope", "admin", "--local").stdout.strip()
     assert machine.run("token", "list", CLIFFWATCH_TOKEN=token).returncode == 0
 
@@ -366,7 +366,7 @@ def test_every_command_has_its_data_as_json() -> None:
     assert without == {"cliffwatch serve", "cliffwatch part"}
 
 
-def test_what_commands_did_can_be_had_as_json(idle: Machine, tmp_path: Path) -> None:
+def test_commands_report_their_result_as_json(idle: Machine, tmp_path: Path) -> None:
     up = idle.data("up")
     assert (up["state_directory"], up["url"], up["watchers"]) == (str(idle.state), f"http://127.0.0.1:{idle.port}", [])
     assert idle.data("up")["pid"] == up["pid"]

@@ -10,7 +10,7 @@ STRANGE = "a\x1b[2J\x9b31m\x07\u202eb\u2028c\x7f\udc80"
 SHOWN = "a\\u001b[2J\\u009b31m\\u0007\\u202eb\\u2028c\\u007f\\udc80"
 
 
-def test_what_a_terminal_would_obey_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_printed_escaped_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     put(STRANGE)
     say(STRANGE)
     print_facts({}, {"target": f"{STRANGE}\nsecond"}, Output.TABLE)

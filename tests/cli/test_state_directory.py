@@ -55,7 +55,7 @@ def usual_umask() -> Iterator[None]:
 
 @pytest.mark.usefixtures("usual_umask")
 @pytest.mark.parametrize("command", ["index rebuild", "token create --name lost --local"])
-def test_what_a_command_makes_before_the_first_service_is_its_owner_s_alone(idle: Machine, command: str) -> None:
+def test_state_created_by_a_command_before_the_first_service_is_private(idle: Machine, command: str) -> None:
     done = idle.run(*command.split())
     assert done.returncode == 0, done.stderr
     assert (idle.state / "cliffwatch.sqlite3").exists()

@@ -51,7 +51,7 @@ def test_a_container_is_asked_what_the_native_process_is_asked(component: Compon
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
-def test_what_a_container_keeps_is_in_a_volume(component: Component) -> None:
+def test_the_state_directory_of_a_container_is_a_volume(component: Component) -> None:
     directory = str(component.directory(IN_CONTAINERS))
     paths = [argument.partition("=")[2] for argument in command(services()[container(component)])]
     if any(path.startswith(directory) for path in paths):
@@ -91,7 +91,7 @@ def test_rules_and_dashboards_are_those_of_the_image(tmp_path: Path) -> None:
     assert (ROOT / Path(home).relative_to(PUBLISHED)).is_file()
 
 
-def test_what_is_no_longer_in_the_image_is_no_longer_published(tmp_path: Path) -> None:
+def test_a_file_removed_from_the_image_is_removed_from_the_published_configuration(tmp_path: Path) -> None:
     (tmp_path / "alerts" / "rules").mkdir(parents=True)
     (tmp_path / "alerts" / "rules" / "old.yaml").write_text("groups: []")
     publish(tmp_path)

@@ -103,7 +103,7 @@ def test_the_probe_looks_for_no_collector_of_traces() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_the_hosts_is_read_only(name: str) -> None:
+def test_host_paths_are_mounted_read_only_and_the_docker_socket_is_not_mounted(name: str) -> None:
     for source, target, read_only in mounts(service(name)):
         assert "docker.sock" not in source
         assert read_only or not source.startswith(("/", ".")), f"{source} at {target}"
@@ -115,7 +115,7 @@ def test_nothing_is_mounted_from_the_repository() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_built_here_is_not_looked_for_in_a_registry(name: str) -> None:
+def test_images_built_here_are_never_pulled(name: str) -> None:
     is_own = service(name)["image"].endswith(":local")
     assert service(name).get("pull_policy") == ("never" if is_own else None)
 
@@ -140,7 +140,7 @@ def test_each_is_asked_whether_it_is_well(name: str) -> None:
     assert seconds(check["timeout"]) <= seconds(check["interval"])
 
 
-def test_what_waits_for_another_waits_until_that_is_ready() -> None:
+def test_services_wait_until_their_dependencies_are_healthy_or_completed() -> None:
     conditions = {
         (name, other): need["condition"] for name in ALL for other, need in service(name).get("depends_on", {}).items()
     }
@@ -164,7 +164,7 @@ def test_every_variable_stands_in_the_example_with_its_default() -> None:
         assert default == ("" if name in given_by_users else example[name]), name
 
 
-def test_what_is_set_reaches_the_containers() -> None:
+def test_environment_settings_reach_the_containers() -> None:
     image = "registry.example.org/prometheus:v9.9.9"
     changed = configuration(CLIFFWATCH_PROMETHEUS_PORT="19890", CLIFFWATCH_PROMETHEUS_IMAGE=image)["services"]
     assert changed["prometheus"]["image"] == image

@@ -65,7 +65,7 @@ def is_in_context(path: str) -> bool:
 
 
 @pytest.mark.parametrize("source", copied_from_repository())
-def test_what_is_copied_is_in_the_repository_and_in_the_context(source: str) -> None:
+def test_files_copied_by_the_dockerfile_are_in_the_repository_and_the_build_context(source: str) -> None:
     found = files_below(source)
     assert found, f"{source} is not there"
     assert [path for path in found if not is_in_context(path)] == []

@@ -198,7 +198,7 @@ def test_a_stop_in_the_middle_of_a_run_leaves_one_gap_and_every_rule_healthy(up:
     assert up.failed_evaluations() == {}
 
 
-def test_what_ran_is_still_known_after_down_and_up(up: Stack) -> None:
+def test_finished_runs_are_listed_after_compose_down_and_up(up: Stack) -> None:
     up.begin("kept", synthetic("3s"), {"kind": "synthetic", "name": "kept"})
     up.wait_finished("kept")
     before = {run["id"]: run["verdict"] for run in up.api("GET", "/runs")["items"]}
@@ -209,7 +209,7 @@ def test_what_ran_is_still_known_after_down_and_up(up: Stack) -> None:
     assert {run["id"]: run["verdict"] for run in up.api("GET", "/runs")["items"]} == before
 
 
-def test_what_the_image_before_left_is_taken_over(up: Stack) -> None:
+def test_state_of_the_previous_image_is_taken_over(up: Stack) -> None:
     before = up.directory / "before"
     before.mkdir()
     token = restored(RELEASES[-1], before, seen_at=KEPT)

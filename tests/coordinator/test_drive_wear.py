@@ -59,7 +59,7 @@ def test_later_windows_see_what_was_scraped_by_then() -> None:
     assert gauges(wear, NOW - 15) == {"device_write_amplification": 2.0}
 
 
-def test_what_was_written_slowly_is_counted_for_longer() -> None:
+def test_write_amplification_of_slow_writes_covers_a_longer_span() -> None:
     """For half a minute where that is enough, as far back as that takes where it is not."""
     wear = watching({"sda": "8:0"})
     slow = {NOW - 120: BytesWritten(0, 0), NOW - 60: BytesWritten(200e6, 300e6), NOW - 5: BytesWritten(400e6, 1200e6)}
@@ -92,7 +92,7 @@ def test_what_was_written_slowly_is_counted_for_longer() -> None:
         "no-media",
     ],
 )
-def test_what_makes_no_ratio_is_absent(scrapes: dict[float, BytesWritten]) -> None:
+def test_write_amplification_is_absent_without_enough_recent_counters(scrapes: dict[float, BytesWritten]) -> None:
     wear = watching({"sda": "8:0"})
     wear.add({"sda": scrapes})
     assert gauges(wear) == {}

@@ -125,7 +125,7 @@ def test_a_window_that_is_longer_is_never_cut() -> None:
     assert [(each.start, each.end, each.counters["operations"]) for each in found] == [(0, 10, 20), (10, 30, 25)]
 
 
-def test_what_was_merged_before_is_not_taken_again() -> None:
+def test_a_window_before_the_merged_time_is_not_taken_again() -> None:
     waiting = queues(until=20.0)
     assert not waiting.take("part-1", window(10, 20))
     assert waiting.take("part-1", window(20, 30))
@@ -135,7 +135,7 @@ def test_what_was_merged_before_is_not_taken_again() -> None:
     st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=8), min_size=2, max_size=2),
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 120)), max_size=40),
 )
-def test_whatever_comes_when_no_operation_is_lost_or_counted_twice(
+def test_merging_in_any_order_of_arrival_loses_and_duplicates_no_operation(
     lengths: list[list[int]], order: list[tuple[int, int]]
 ) -> None:
     """`lengths` of each part's windows, in steps; `order` says whose next one comes when."""

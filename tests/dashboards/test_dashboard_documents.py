@@ -94,7 +94,7 @@ def test_panels_lie_side_by_side(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_what_is_asked_goes_to_the_chosen_prometheus(path: Path) -> None:
+def test_every_dashboard_query_uses_the_chosen_prometheus(path: Path) -> None:
     document = load(path)
     asked = [
         *(target for panel in panels(document) for target in panel["targets"]),
@@ -211,7 +211,7 @@ def test_latencies_are_drawn_on_a_logarithmic_axis(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_what_is_one_number_is_asked_at_once_and_not_over_a_range(path: Path) -> None:
+def test_only_stat_and_table_panels_use_instant_queries(path: Path) -> None:
     """A range is aligned to its step: its last value may be minutes old."""
     for panel in panels(load(path)):
         for target in panel["targets"]:
@@ -237,7 +237,7 @@ def test_lines_are_named_in_a_table_with_last_and_max_and_a_p99_is_drawn_broad(p
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_what_is_missing_is_named_and_has_no_colour_that_warns(path: Path) -> None:
+def test_a_missing_value_of_a_stat_panel_is_named_in_a_neutral_colour(path: Path) -> None:
     for panel in panels(load(path)):
         if panel["type"] != "stat":
             continue

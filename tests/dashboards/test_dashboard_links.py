@@ -42,7 +42,7 @@ def test_each_link_leads_to_a_dashboard_and_hands_over_variables_that_it_has(pat
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_what_a_data_link_takes_from_a_panel_is_there(path: Path) -> None:
+def test_labels_and_fields_of_data_links_are_in_the_queries_of_their_panel(path: Path) -> None:
     for where, url, panel in links(load(path)):
         if panel is None:
             continue

@@ -147,7 +147,7 @@ def test_runs_are_compared_from_where_their_loads_began(watched: Watched) -> Non
     assert 9 <= begins <= watched.soak_begins_seconds + 3 * SCRAPE_SECONDS, numbers
 
 
-def test_what_is_compared_does_not_depend_on_the_time_that_grafana_asks_for(watched: Watched) -> None:
+def test_comparison_variables_do_not_depend_on_the_query_time(watched: Watched) -> None:
     """Versions of Grafana differ in whether they evaluate variables now or at the end of what is shown."""
     chosen = dict.fromkeys(SLOTS, FIO)
     for variable in variables(load(COMPARE)):
@@ -164,7 +164,7 @@ def test_a_run_that_is_not_chosen_is_compared_with_nothing_and_is_no_error(watch
                 assert watched.series(expression, float(ZERO)) == []
 
 
-def test_what_a_run_cost_its_drive_is_counted_from_its_start(watched: Watched) -> None:
+def test_host_bytes_of_a_run_are_counted_from_its_start(watched: Watched) -> None:
     path = DIRECTORY / "drive.json"
     chosen = choices(path, watched, FIO)
     chosen["device"] = [device for device in chosen["device"] if device.startswith("loop")]

@@ -76,7 +76,7 @@ def test_operations_beyond_the_last_bound_have_their_row(tmp_path: Path) -> None
     assert rows(tmp_path / "rows.yaml", {"32.0": 0, "64.0": 0, "+Inf": 1}) == {"+Inf": 1.0}
 
 
-def test_what_was_slow_before_the_shown_time_has_no_row(tmp_path: Path) -> None:
+def test_a_bucket_filled_only_before_the_shown_time_has_no_heat_map_row(tmp_path: Path) -> None:
     counted = {"0.25": 10, "0.5": 10, "1.0": 0, "+Inf": 0}
     assert rows(tmp_path / "rows.yaml", counted, earlier={"1.0": 20}) == {"0.25": 0.5, "0.5": 0.5}
 

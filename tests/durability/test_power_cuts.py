@@ -68,7 +68,7 @@ def cut(scenario: Scenario, directory: Path, seed: int, forgotten: Site | None =
 
 
 @BY_NAME
-def test_what_was_acknowledged_is_there_whenever_power_is_cut(scenario: Scenario, tmp_path: Path) -> None:
+def test_acknowledged_data_survives_a_power_cut_at_any_moment(scenario: Scenario, tmp_path: Path) -> None:
     for seed in range(5):
         sites, broken = cut(scenario, tmp_path / "try", seed)
         assert broken is None
@@ -91,7 +91,7 @@ def test_the_documentation_names_no_other(tmp_path: Path) -> None:
     assert found == set(table())
 
 
-def test_what_else_is_synced_can_be_made_again() -> None:
+def test_every_module_that_syncs_is_tested_by_power_cuts_or_listed_as_rebuildable() -> None:
     """A module that begins to sync something is proven, or stands in this list."""
     syncing = {
         str(path.relative_to(SERVICE))

@@ -11,7 +11,7 @@ FILE_SYSTEMS = pytest.mark.parametrize("file_system", ["ext4", "xfs"])
 
 
 @FILE_SYSTEMS
-def test_what_was_acknowledged_is_there(file_system: str, tmp_path: Path) -> None:
+def test_acknowledged_data_survives_power_cuts_on_a_real_file_system(file_system: str, tmp_path: Path) -> None:
     with cut_disk(tmp_path, file_system) as disk:
         promises, why = cut_again_and_again(disk, SEEDS)
     assert why is None

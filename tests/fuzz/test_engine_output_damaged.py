@@ -57,7 +57,7 @@ SPOILED = spoiled(st.just("".join(format_engine_line(record) + "\n" for record i
 
 
 @holds(examples=200, output=CHANGED | SPOILED)
-def test_what_is_not_of_the_contract_is_an_event(output: bytes) -> None:
+def test_output_outside_the_contract_yields_sound_records_and_the_next_line_is_read(output: bytes) -> None:
     with bounded():
         reader = JsonLines()
         records = reader.feed(output + b"\n", START) + reader.finish(0)
@@ -195,7 +195,7 @@ def test_a_window_that_could_not_be_read_back_is_no_window(tmp_path: Path) -> No
 @pytest.mark.real(why="damage at random")
 def test_engine_output_at_random() -> None:
     explore(
-        test_what_is_not_of_the_contract_is_an_event,
+        test_output_outside_the_contract_yields_sound_records_and_the_next_line_is_read,
         test_a_report_of_fio_that_says_something_else_is_an_event,
         test_output_of_fio_that_is_damaged_is_read_on,
         test_an_answer_about_brokers_is_understood_or_refused,

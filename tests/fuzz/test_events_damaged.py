@@ -69,7 +69,7 @@ def test_a_line_that_says_something_else_is_an_event_or_none(line: str) -> None:
         '{"at":1.0,"type":"note","name":{"a":1},"detail":{}}',
     ],
 )
-def test_what_is_nested_too_deep_or_of_another_form_is_no_event(text: str) -> None:
+def test_an_event_line_nested_too_deep_or_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"nested|not an event"):
         Event.from_line(text)
 

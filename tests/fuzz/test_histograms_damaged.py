@@ -77,7 +77,7 @@ def read(text: str) -> None:
 
 
 @holds(examples=50, counts=COUNTS)
-def test_what_is_written_is_read(counts: dict[int, int]) -> None:
+def test_a_histogram_is_read_back(counts: dict[int, int]) -> None:
     written = Histogram.from_values(counts)
     found = Histogram.decode(written.encode())
     assert found.encode() == written.encode()
@@ -95,7 +95,7 @@ def test_forged_text_is_read_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("digits", [1, 3, 5])
-def test_what_is_longer_than_an_hour_is_counted_at_one(digits: int) -> None:
+def test_values_longer_than_an_hour_are_counted_at_one_hour(digits: int) -> None:
     other = HdrHistogram(1, 36_000 * 10**9, digits)
     other.record_value(20_000 * 10**9, 7)
     other.record_value(5_000_000, 3)
@@ -107,4 +107,4 @@ def test_what_is_longer_than_an_hour_is_counted_at_one(digits: int) -> None:
 
 @pytest.mark.real(why="text at random")
 def test_histograms_at_random() -> None:
-    explore(test_what_is_written_is_read, test_damaged_text_is_read_or_refused, test_forged_text_is_read_or_refused)
+    explore(test_a_histogram_is_read_back, test_damaged_text_is_read_or_refused, test_forged_text_is_read_or_refused)

@@ -80,7 +80,7 @@ def test_a_table_is_sound_or_refused_by_line(content: bytes) -> None:
 
 
 @holds(examples=12, content=cells_changed())
-def test_what_is_read_is_analysed(content: bytes) -> None:
+def test_a_table_with_changed_cells_is_analysed_or_refused(content: bytes) -> None:
     with journal(table_csv=content) as directory, bounded():
         for mode in Mode:
             try:
@@ -146,7 +146,7 @@ def test_an_export_holds_the_same_in_each_format(tmp_path: Path) -> None:
         ("elapsed_seconds,p99\n0,1\n1_0,1\n", "t.csv line 3, elapsed_seconds"),
     ],
 )
-def test_what_cannot_be_is_refused_where_it_stands(table: str, field: str) -> None:
+def test_an_impossible_table_value_is_refused_by_line_and_column(table: str, field: str) -> None:
     with pytest.raises(Problem) as caught:
         read_table(table.splitlines(), "t.csv")
     assert field in [fault.field for fault in caught.value.faults]
@@ -156,6 +156,6 @@ def test_what_cannot_be_is_refused_where_it_stands(table: str, field: str) -> No
 def test_tables_at_random() -> None:
     explore(
         test_a_table_is_sound_or_refused_by_line,
-        test_what_is_read_is_analysed,
+        test_a_table_with_changed_cells_is_analysed_or_refused,
         test_a_table_is_read_as_it_was_written,
     )

@@ -226,7 +226,7 @@ def test_the_line_of_an_attempt_is_a_result_or_none(body: str) -> None:
 
 
 @holds(examples=40, values=st.lists(st.floats(allow_nan=False), min_size=1, max_size=40), name=st.text(max_size=8))
-def test_what_is_written_is_read(values: list[float], name: str) -> None:
+def test_a_written_telemetry_part_is_read_back_unchanged(values: list[float], name: str) -> None:
     times = np.array([GRID.milliseconds(point) for point in range(len(values))], dtype=np.int64)
     label = name.encode("utf-8", "replace").decode()
     answer = PrometheusAnswer({"device": label}, times, np.array(values))
@@ -270,5 +270,5 @@ def test_telemetry_at_random() -> None:
         test_a_damaged_index_costs_no_sample_and_no_time,
         test_a_part_that_holds_something_else_is_a_fault,
         test_the_line_of_an_attempt_is_a_result_or_none,
-        test_what_is_written_is_read,
+        test_a_written_telemetry_part_is_read_back_unchanged,
     )

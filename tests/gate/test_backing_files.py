@@ -25,7 +25,7 @@ def messages_of(tree: Tree, file: Path) -> list[str]:
     return [each.message for each in examine(target, "r1", sys=tree.sys, proc=tree.proc).objections]
 
 
-def test_what_another_loop_device_lies_on_must_be_known(tree: Tree, tmp_path: Path) -> None:
+def test_a_loop_device_whose_backing_file_cannot_be_determined_is_an_objection(tree: Tree, tmp_path: Path) -> None:
     tree.disk("loop90001", "7:90001", MIB, attributes={"loop/backing_file": str(tmp_path / "one.img")})
     tree.disk("loop90002", "7:90002", MIB, attributes={"loop/backing_file": str(tmp_path / "other.img")})
     messages = messages_of(tree, tmp_path / "one.img")

@@ -156,7 +156,7 @@ def test_a_mount_whose_name_is_no_text_hides_none_and_is_shown(drive: LoopDrive,
     assert message.encode().decode() == message
 
 
-def test_what_lies_before_a_loop_device_in_its_file_is_seen(drive: LoopDrive, tmp_path: Path) -> None:
+def test_a_file_system_before_the_offset_of_a_loop_device_is_detected(drive: LoopDrive, tmp_path: Path) -> None:
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(32 * MIB)
@@ -359,7 +359,7 @@ def test_a_backing_file_that_was_deleted_proves_no_space(drive: LoopDrive) -> No
     assert drive.node.exists()
 
 
-def test_that_processes_outside_of_a_container_are_not_seen_is_said(drive: LoopDrive, tmp_path: Path) -> None:
+def test_examination_in_a_container_notes_that_outside_processes_are_not_seen(drive: LoopDrive, tmp_path: Path) -> None:
     proc = empty_tree(tmp_path).proc
     (proc / "self" / "ns").mkdir()
     for number, is_said in ((4026531836, False), (4026532201, True)):

@@ -241,7 +241,7 @@ def test_a_claim_that_was_cut_short_is_completed(tmp_path: Path, left: list[str]
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "bind"])
-def test_what_is_mounted_in_the_run_s_place_is_neither_held_nor_removed(tmp_path: Path, kind: str) -> None:
+def test_a_mount_over_the_run_directory_is_neither_held_nor_removed(tmp_path: Path, kind: str) -> None:
     """The file system there was never examined: nothing of the target's examination holds for it."""
     place, other = tmp_path / "cliffwatch-r1", tmp_path / "other"
     clean = examined(tmp_path)

@@ -44,7 +44,7 @@ def test_a_modelled_drive_that_only_its_server_writes_to_is_free(tmp_path: Path)
         assert examine(two.target(), "r1").objections == ()
 
 
-def test_what_is_mounted_from_the_content_of_a_modelled_drive_is_in_use(tmp_path: Path) -> None:
+def test_a_mount_from_the_content_of_a_modelled_drive_marks_it_as_in_use(tmp_path: Path) -> None:
     with modelled(tmp_path, 66) as (_, drive):
         content = tmp_path / "content"
         offset_bytes = 32 * MIB

@@ -76,7 +76,7 @@ USES: dict[str, Callable[[Tree, LoopDrive], AbstractContextManager[str]]] = {
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("depth", [1, 2])
-def test_who_uses_a_part_without_claiming_it_is_named(tree: Tree, drive: LoopDrive, use: str, depth: int) -> None:
+def test_an_unclaimed_use_of_an_underlying_device_is_named(tree: Tree, drive: LoopDrive, use: str, depth: int) -> None:
     below = real_loop(tree, drive)
     for number in range(depth - 1):
         below = mapped(tree, 50 + number, f"CW-{50 + number}", [below])
@@ -172,5 +172,5 @@ def test_a_part_that_a_bcache_is_made_of_is_no_objection_to_the_bcache(tree: Tre
     ("number", "remedy"),
     [(errno.EBUSY, "stop what uses it"), (errno.EACCES, "root may open"), (errno.ENXIO, "is there and well")],
 )
-def test_what_to_do_about_a_device_that_is_not_granted_depends_on_why(number: int, remedy: str) -> None:
+def test_the_remedy_for_a_device_that_cannot_be_opened_depends_on_the_errno(number: int, remedy: str) -> None:
     assert remedy in not_exclusive(Path("/dev/vdz"), OSError(number, os.strerror(number))).message

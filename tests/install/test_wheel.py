@@ -36,7 +36,7 @@ def content(wheel: ZipFile, ending: str) -> bytes:
 
 
 @pytest.mark.parametrize("place", RESOURCES.values(), ids=RESOURCES.keys())
-def test_what_the_service_reads_beside_its_code_is_inside(wheel: ZipFile, place: Path) -> None:
+def test_resources_read_by_the_service_are_in_the_wheel(wheel: ZipFile, place: Path) -> None:
     files = [path for path in tracked(str(place.relative_to(ROOT))) if "tests" not in path.relative_to(ROOT).parts]
     if place == resources.PROBE_DIRECTORY:
         # What builds the probe stays in the checkout; only what says whether it can run is asked for.
@@ -54,7 +54,7 @@ def test_every_file_of_a_package_is_inside_but_for_what_only_fetches_libraries(w
     assert {name: wheel.read(name) == path.read_bytes() for name, path in named.items()} == dict.fromkeys(named, True)
 
 
-def test_what_pages_ask_for_is_inside_and_nothing_more_of_the_libraries(wheel: ZipFile) -> None:
+def test_the_wheel_has_the_assets_of_the_pages_and_no_other_library_files(wheel: ZipFile) -> None:
     asked = {str(path.relative_to(ROOT / "service")) for path, _ in FILES.values()}
     assert asked <= set(wheel.namelist())
     libraries = {name for name in wheel.namelist() if "node_modules" in name and not name.endswith("/LICENSE")}

@@ -28,7 +28,7 @@ def test_the_status_is_that_of_all_events_after_each_of_them(log: EventLog, tmp_
         assert follower.status() == follower.status()
 
 
-def test_what_was_read_is_not_read_again(log: EventLog, tmp_path: Path) -> None:
+def test_journal_content_already_read_is_not_read_again(log: EventLog, tmp_path: Path) -> None:
     follower = StatusFollower(tmp_path)
     follower.status()
     path = tmp_path / "events.jsonl"

@@ -25,7 +25,7 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["fifo", "directory"])
 @pytest.mark.parametrize("name", [files.EVENTS, files.WINDOWS, files.LATENCY, files.WORKLOAD])
-def test_what_is_no_file_keeps_no_reader_waiting(journal: Path, name: str, kind: str) -> None:
+def test_a_pipe_or_directory_as_a_journal_file_does_not_block_readers(journal: Path, name: str, kind: str) -> None:
     windows = list(JournalReader(journal).windows())
     (journal / name).unlink(missing_ok=True)
     if kind == "fifo":

@@ -54,7 +54,7 @@ def test_a_damaged_end_costs_no_histogram_of_what_was_committed(tmp_path: Path, 
     assert all(reader.histograms(item)["append"].count == 101 for item in reader.windows())
 
 
-def test_what_cannot_be_read_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_journal_with_an_unreadable_file_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     """What stands in the file's place gives the error that a bad sector gives: when it is read."""
     write(tmp_path, 3)
     before = (tmp_path / files.LATENCY).read_bytes()

@@ -31,7 +31,7 @@ def test_a_directory_is_opened_by_its_plain_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["link", "link/below", "one/link", "../escape", "one/../../escape", "pipe", "file"])
-def test_what_is_no_plain_directory_is_refused_at_once(tmp_path: Path, path: str) -> None:
+def test_a_link_pipe_file_or_escaping_path_is_refused_as_a_directory(tmp_path: Path, path: str) -> None:
     inside = tmp_path / "inside"
     for directory in (inside / "one", tmp_path / "escape" / "below"):
         directory.mkdir(parents=True)

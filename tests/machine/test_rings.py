@@ -43,7 +43,7 @@ def test_files_are_known_by_their_path_or_where_there_is_none_by_their_name(
     assert ring_holds(descriptor, lambda status, _: status.st_ino == wanted.st_ino, frozenset({file.name})) is holds
 
 
-def test_what_is_no_ring_holds_nothing(tmp_path: Path) -> None:
+def test_a_descriptor_that_is_no_io_uring_holds_no_files(tmp_path: Path) -> None:
     (tmp_path / "fd").mkdir()
     (tmp_path / "fd" / "5").symlink_to("/dev/null")
     for descriptor in (tmp_path / "fd" / "5", tmp_path / "fd" / "6"):

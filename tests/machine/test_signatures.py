@@ -34,7 +34,7 @@ def test_each_kind_is_reported_once(drive: LoopDrive) -> None:
     assert read_signatures(drive.node) == (Signature("gpt", "partition-table"), Signature("PMBR", "partition-table"))
 
 
-def test_what_only_blkid_finds_counts(drive: LoopDrive, programs: Path) -> None:
+def test_a_signature_found_only_by_blkid_counts(drive: LoopDrive, programs: Path) -> None:
     program(programs, "wipefs", "echo '{\"signatures\": []}'")
     program(programs, "blkid", "echo TYPE=novelfs; echo USAGE=filesystem")
     assert read_signatures(drive.node, str(programs)) == (Signature("novelfs", "filesystem"),)

@@ -95,7 +95,7 @@ def test_any_drive_of_a_mounted_btrfs_is_mounted(tree: Tree) -> None:
     assert "mounted" in codes(examined(tree, "S1"))
 
 
-def test_what_lies_on_another_drive_is_no_objection(tree: Tree) -> None:
+def test_a_mounted_array_on_another_drive_is_no_objection(tree: Tree) -> None:
     nvme(tree, 0, "S0")
     array = tree.disk("md0", "9:0")
     tree.stack(array, [nvme(tree, 1, "S1")])

@@ -41,7 +41,7 @@ def test_a_selector_is_label_matchers_and_one_text(selector: str) -> None:
         ("nvme0n1", "write prometheus:SELECTOR"),
     ],
 )
-def test_what_is_no_selector_is_refused_with_its_place(text: str, said: str) -> None:
+def test_an_invalid_drive_selector_is_refused_with_the_reason(text: str, said: str) -> None:
     with pytest.raises(ValidationError) as refused:
         DRIVES.validate_python(text)
     assert said in str(refused.value)

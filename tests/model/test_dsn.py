@@ -71,6 +71,6 @@ def test_a_password_in_a_target_is_refused_and_not_repeated() -> None:
 @pytest.mark.parametrize(
     "text", ["postgres://soak@h/bench@data", "postgres://soak@h/bench@", "postgres:", "postgres://"]
 )
-def test_what_is_no_target_of_a_database_is_refused(text: str) -> None:
+def test_an_invalid_database_target_is_refused(text: str) -> None:
     with pytest.raises(Problem):
         parse_target(text)

@@ -96,7 +96,7 @@ def test_a_size_that_is_named_for_its_unit_is_found_also_one_level_below(
     assert found[place] == f"unknown key; did you mean {meant!r}?"
 
 
-def test_what_was_typed_is_cut_where_it_is_long() -> None:
+def test_long_input_is_truncated_in_the_fault() -> None:
     assert len(faults(engine_restarts="9" * 10_000 + "x")["engine_restarts"]) < 120
 
 

@@ -111,7 +111,7 @@ def test_all_faults_are_named_at_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "- a list", "a: [", "\x00"])
-def test_what_is_not_a_document_is_refused(text: str) -> None:
+def test_text_that_is_no_workload_document_is_refused(text: str) -> None:
     assert refusal(text).detail
 
 
@@ -136,7 +136,7 @@ def test_targets_are_read_and_written_back(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "/data", "directory:", "directory:data", "floppy:a", "synthetic:A B"])
-def test_what_is_not_a_target_is_refused(text: str) -> None:
+def test_text_that_is_no_target_is_refused(text: str) -> None:
     with pytest.raises(Problem):
         parse_target(text)
 

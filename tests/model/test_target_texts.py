@@ -9,11 +9,11 @@ ONE, TWO = SyntheticTarget(name="one"), SyntheticTarget(name="two")
 
 
 @pytest.mark.parametrize("targets", [(ONE,), (ONE, TWO)])
-def test_what_was_written_is_read_back(targets: tuple[SyntheticTarget, ...]) -> None:
+def test_targets_written_as_text_are_read_back(targets: tuple[SyntheticTarget, ...]) -> None:
     assert parse_targets(targets_text(targets)) == targets
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "[1]", '[["directory:/a"]]', '["nothing"]', '{"a": 1}', "[" * 10_000])
-def test_what_is_none_is_refused(text: str) -> None:
+def test_text_that_holds_no_valid_targets_is_refused(text: str) -> None:
     with pytest.raises(Problem):
         parse_targets(text)

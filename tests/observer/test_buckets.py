@@ -28,7 +28,7 @@ def test_percentiles_lie_where_promql_has_them() -> None:
     assert quantile(histogram, 0.95) == pytest.approx(0.055, rel=0.03)
 
 
-def test_what_is_above_every_bound_counts_at_the_highest() -> None:
+def test_values_above_every_bucket_bound_count_at_the_highest_bound() -> None:
     histogram, beyond = histogram_of(buckets({"1": 5, "+Inf": 8}), 1e-3)
     assert (histogram.count, beyond) == (8, 3)
     assert quantile(histogram, 0.999) == pytest.approx(1e-3, rel=0.01)
@@ -61,7 +61,7 @@ def test_a_bound_that_an_upgrade_writes_otherwise_is_the_same_counter() -> None:
 
 
 @pytest.mark.parametrize("labels", [{"instance": "a"}, {"le": "much"}])
-def test_what_is_no_bucket_is_refused(labels: dict[str, str]) -> None:
+def test_a_bucket_without_a_valid_le_label_is_refused(labels: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"le|much"):
         histogram_of({frozenset(labels.items()): 1.0}, 1.0)
 

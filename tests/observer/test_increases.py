@@ -78,7 +78,7 @@ def test_a_series_that_began_in_an_earlier_window_counts_from_there() -> None:
     assert CounterIncreases().in_window([errors], 20.0, 30.0, since).total == 4
 
 
-def test_what_was_counted_over_a_long_hole_is_no_windows() -> None:
+def test_increases_over_a_long_hole_belong_to_no_window() -> None:
     counters = CounterIncreases()
     hole = series({9.0: 0, 43.0: 1000, 48.0: 1010})
     for start in (10.0, 20.0, 30.0):

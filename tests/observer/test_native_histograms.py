@@ -97,7 +97,7 @@ def test_the_zero_bucket_and_what_is_above_all_bounds_are_counted() -> None:
         None,
     ],
 )
-def test_what_is_no_native_histogram_is_refused(sample: Any) -> None:
+def test_a_malformed_native_histogram_is_refused(sample: Any) -> None:
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
         cumulative_buckets([sample])
 

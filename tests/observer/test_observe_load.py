@@ -81,7 +81,7 @@ def test_a_workload_that_observes_is_taken() -> None:
         ({"rate": "a"}, "load.rate", ""),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_its_field(change: dict[str, Any], field: str, said: str) -> None:
+def test_an_invalid_observe_load_is_refused_by_field(change: dict[str, Any], field: str, said: str) -> None:
     with pytest.raises(Problem) as refused:
         checked_workload(WORKLOAD | {"load": WORKLOAD["load"] | change})
     faults = {fault.field: fault.message for fault in refused.value.faults}

@@ -181,7 +181,7 @@ def test_a_system_that_stands_still_is_a_stall_although_its_quantiles_stay(
 
 
 @pytest.mark.parametrize("killed", ["engine", "worker"])
-def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
+def test_windows_missed_while_a_process_is_down_are_read_afterwards(
     tmp_path: Path, prometheus: PrometheusServer, killed: str
 ) -> None:
     with scraped(prometheus):
@@ -212,7 +212,7 @@ def test_what_is_missed_while_a_process_is_away_is_read_afterwards(
     assert json.loads((directory / files.REPORT_JSON).read_text())["verdict"]["name"] == "pass"
 
 
-def test_what_is_missed_at_the_end_of_the_load_is_read_by_a_worker_that_comes_back_later(
+def test_windows_missed_at_the_end_of_the_load_are_read_by_a_later_worker(
     tmp_path: Path, prometheus: PrometheusServer
 ) -> None:
     with scraped(prometheus):

@@ -64,7 +64,7 @@ def test_lines_wait_for_a_reader_and_come_whole(pipe: tuple[int, int]) -> None:
     outbox.flush()
 
 
-def test_what_would_be_more_than_the_limit_waits(pipe: tuple[int, int]) -> None:
+def test_output_beyond_the_outbox_limit_waits_for_the_reader(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     outbox = Outbox(writing)
     outbox.limit_bytes = 200_000

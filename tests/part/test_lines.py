@@ -117,6 +117,6 @@ def test_a_number_that_json_has_not_is_none() -> None:
 @pytest.mark.parametrize(
     "line", [b"{}", b"no line", b'{"type":"window"}', b'{"type":"held","is_device":1}', b'{"type":"stop"}']
 )
-def test_what_no_part_prints_is_an_error(line: bytes) -> None:
+def test_an_invalid_line_of_a_part_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_record(line)

@@ -113,7 +113,7 @@ def test_a_run_that_the_page_cache_served_is_invalid_and_says_so(tmp_path: Path)
     }
 
 
-def test_what_was_flushed_after_the_load_counts_for_the_device(tmp_path: Path) -> None:
+def test_bytes_flushed_after_the_load_count_as_device_writes(tmp_path: Path) -> None:
     flushed = {"device_written_bytes": 27_000_000, "device_read_bytes": 0}
     plan = JournalPlan(target="directory:/data", facts=drive_facts(), counters=written(100_000), flushed=flushed)
     document = document_of(make_journal(tmp_path, plan))
@@ -157,7 +157,7 @@ def test_the_load_of_a_failed_run_ends_where_it_failed(tmp_path: Path) -> None:
     assert document["coverage"]["asked_seconds"] == 124
 
 
-def test_what_a_failed_run_did_not_measure_before_it_failed_is_missing(tmp_path: Path) -> None:
+def test_windows_missing_before_a_failure_stay_in_the_requested_time_of_the_run(tmp_path: Path) -> None:
     ending = Ending("failed", "fio exited with status 1")
     document = document_of(make_journal(tmp_path, JournalPlan(missing=set(range(10, 30)), ending=ending)))
     assert document["coverage"]["asked_seconds"] == 300
@@ -189,7 +189,7 @@ def test_a_run_that_ended_without_a_load_keeps_the_verdict_it_was_given(tmp_path
     assert document_of(directory)["verdict"] == {"name": "stopped", "reasons": ["while queued"]}
 
 
-def test_what_was_raised_and_is_not_borne_out_is_reported_and_does_not_degrade(tmp_path: Path) -> None:
+def test_a_raised_finding_not_confirmed_by_the_whole_run_does_not_degrade_it(tmp_path: Path) -> None:
     raised = Event(LOAD_START + 60, EventType.FINDING, "cliff", {"summary": "p99 rose 40-fold.", "ratio": 40.0})
     document = document_of(make_journal(tmp_path, JournalPlan(events=(raised,))))
     assert document["verdict"]["name"] == "pass"
@@ -232,7 +232,7 @@ def test_alerts_are_listed_once_each_with_their_times(tmp_path: Path) -> None:
     assert "to the end" in page
 
 
-def test_what_engines_say_gives_way_when_there_is_too_much_of_it(tmp_path: Path) -> None:
+def test_engine_events_beyond_the_event_limit_are_omitted_from_the_report(tmp_path: Path) -> None:
     directory = make_journal(tmp_path, JournalPlan())
     chatter = "".join(
         Event(LOAD_START + 1, EventType.ENGINE, "segment_deleted", {"number": number}).to_line()
@@ -265,7 +265,7 @@ def test_the_same_journal_gives_the_same_bytes_before_and_after_the_run_is_finis
     assert run_module(directory) == first
 
 
-def test_what_was_missed_of_the_warm_up_is_a_gap_and_does_not_make_the_run_invalid(tmp_path: Path) -> None:
+def test_missing_warm_up_windows_are_a_gap_and_do_not_invalidate_the_run(tmp_path: Path) -> None:
     plan = JournalPlan(windows=40, warm_up_windows=6, baseline_windows=6, missing={0, 1})
     document = document_of(make_journal(tmp_path / "late", plan))
     assert document["verdict"]["name"] == "pass"

@@ -76,7 +76,7 @@ def test_two_findings_that_were_raised_at_once_are_each_restated_by_their_own(tm
     assert [each["raised"]["kind"] for each in detail["unconfirmed"]] == ["spikes"]
 
 
-def test_what_the_whole_run_does_not_bear_out_is_marked_so(tmp_path: Path) -> None:
+def test_a_finding_not_confirmed_by_the_whole_run_is_marked_as_unconfirmed(tmp_path: Path) -> None:
     steady = replace(PLAN, latency=lambda index: latency(index % 100), counters=lambda _: counters()(0))
     directory = _journal(tmp_path, _raised(200), plan=steady)
     detail = finish(directory)

@@ -53,5 +53,5 @@ def test_places_on_the_time_line_go_on_past_a_day(seconds: float, words: str) ->
         ("plain", "plain"),
     ],
 )
-def test_what_stands_in_backticks_is_code_on_a_page_and_everything_is_escaped(text: str, page: str) -> None:
+def test_text_in_backticks_is_code_on_a_page_and_all_text_is_escaped(text: str, page: str) -> None:
     assert str(formats.marked(text)) == page

@@ -9,7 +9,7 @@ from cliffwatch.report.gaps import LOAD_FAILED, recorded_gaps
 
 
 @pytest.mark.parametrize(("how", "reason"), [("failed", LOAD_FAILED), ("stopped", UNEXPLAINED)])
-def test_what_a_failed_load_left_out_is_a_gap_of_its_failure(how: str, reason: str) -> None:
+def test_the_gap_at_the_end_of_a_failed_load_is_explained_by_the_failure(how: str, reason: str) -> None:
     windows = [MeasuredInterval(0, 10, 10), MeasuredInterval(20, 30, 10)]
     ended = Event(34.0, EventType.ENGINE, "load_ended", {"how": how, "message": "the drive is gone"})
     coverage = measure_coverage(windows, 0, 60, 10, recorded_gaps([ended]))

@@ -41,7 +41,7 @@ def test_a_moment_has_the_shares_of_its_own_requests() -> None:
     assert spoken in drawn(heat, [])
 
 
-def test_what_was_not_sampled_is_left_blank() -> None:
+def test_unsampled_time_is_blank_in_a_heat_map() -> None:
     buckets = [bucket("0.001", [0, 10, 20]), bucket("+Inf", [0, 10, 20])]
     heat = heat_map(buckets, ZERO, 100.0)
     assert heat is not None

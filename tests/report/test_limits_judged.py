@@ -144,7 +144,7 @@ def test_throughput_below_its_limit_is_reported_with_the_lowest_rate(tmp_path: P
     assert rows[1]["held"]
 
 
-def test_what_was_not_measured_has_not_held(tmp_path: Path) -> None:
+def test_limits_without_enough_measurements_are_not_held(tmp_path: Path) -> None:
     missing = set(range(6, 60, 3))
     document, rows = judged(
         tmp_path,

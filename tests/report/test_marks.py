@@ -43,7 +43,7 @@ def verdict_of(directory: Path, *events: Event) -> tuple[str, Sequence[str], lis
     return document["verdict"]["name"], document["verdict"]["reasons"], kinds, page_of(journal)
 
 
-def test_what_is_marked_is_not_judged_and_what_is_not_is(tmp_path: Path) -> None:
+def test_a_marked_span_is_not_judged_and_the_rest_of_the_run_is(tmp_path: Path) -> None:
     width = 10.0
     slow = (LOAD_START + SLOW.start * width, LOAD_START + SLOW.stop * width)
     name, reasons, kinds, _ = verdict_of(tmp_path / "plain")
@@ -85,7 +85,7 @@ def test_marks_are_named_in_their_order_and_clipped_to_the_judged_time() -> None
     spans=st.lists(st.tuples(st.integers(-50, 150), st.integers(1, 80)), max_size=8),
     more=st.tuples(st.integers(-50, 150), st.integers(1, 80)),
 )
-def test_what_is_judged_is_the_time_outside_all_marks(spans: list[tuple[int, int]], more: tuple[int, int]) -> None:
+def test_judged_ratio_is_the_share_of_time_outside_marks(spans: list[tuple[int, int]], more: tuple[int, int]) -> None:
     def judged(marked: list[tuple[int, int]]) -> float:
         marks = [Mark(float(start), float(start + length), "x") for start, length in marked]
         return left_out(marks, 0.0, 0.0, 100.0).judged_ratio

@@ -86,7 +86,7 @@ def data_of(page: str) -> dict[str, Any]:
     return found
 
 
-def test_what_comes_from_outside_cannot_become_markup(tmp_path: Path) -> None:
+def test_text_from_outside_cannot_become_markup_in_a_report(tmp_path: Path) -> None:
     note = Event(LOAD_START + 20, EventType.NOTE, HOSTILE, {"text": HOSTILE, HOSTILE: "lone \ud800 surrogate"})
     facts = {"kernel": HOSTILE, HOSTILE: [{"name": HOSTILE}], "warnings": [HOSTILE], "drives": []}
     plan = JournalPlan(description=HOSTILE, facts=facts, events=(note,))

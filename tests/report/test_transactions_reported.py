@@ -102,7 +102,7 @@ def test_the_page_says_it_in_a_sentence_and_a_table(tmp_path: Path) -> None:
     assert "in a checkpoint" in page
 
 
-def test_what_a_checkpoint_costs_is_said(tmp_path: Path) -> None:
+def test_the_latency_during_checkpoints_is_reported(tmp_path: Path) -> None:
     events = tuple(event for begun in range(10, 300, 60) for event in checkpoint(begun, begun + 6))
     directory = make_journal(tmp_path, plan(slow=lambda index: index % 60 in range(10, 16), events=events))
     document = document_of(directory)
@@ -154,7 +154,7 @@ def test_a_rise_between_checkpoints_that_are_written_all_the_time_is_not_theirs(
     assert finding["cause"]["name"] != "checkpoint"
 
 
-def test_what_the_server_writes_is_no_neighbour(tmp_path: Path) -> None:
+def test_device_writes_of_the_server_are_not_attributed_to_a_noisy_neighbour(tmp_path: Path) -> None:
     def counters(index: int) -> dict[str, int]:
         more = 10 if index >= 150 else 1
         return COUNTERS | {name: more * COUNTERS[name] for name in ("device_write_operations", "device_written_bytes")}

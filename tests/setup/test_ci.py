@@ -32,7 +32,7 @@ def test_the_status_says_whether_something_could_not_be_fetched(making: str, sta
         assert ran.returncode == status, ran.stderr.decode()
 
 
-def test_what_a_former_attempt_did_not_fetch_does_not_count(tmp_path: Path) -> None:
+def test_a_failed_fetch_of_an_earlier_ci_attempt_does_not_count(tmp_path: Path) -> None:
     test_the_status_says_whether_something_could_not_be_fetched(CRATE_MISSING, 75, tmp_path)
     (tmp_path / "bin" / "make").write_text("#!/bin/sh\nexit 2\n")
     environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}

@@ -17,7 +17,7 @@ def ended_process() -> int:
 
 
 @pytest.mark.parametrize("lock", ["ended", "none"])
-def test_what_a_killed_session_left_is_removed_and_said(tmp_path: Path, lock: str) -> None:
+def test_mounts_and_loop_devices_of_a_killed_session_are_removed_and_reported(tmp_path: Path, lock: str) -> None:
     session = tmp_path / "pytest-of-root" / "pytest-7"
     (session / "popen-gw0").mkdir(parents=True)
     if lock == "ended":
@@ -33,7 +33,7 @@ def test_what_a_killed_session_left_is_removed_and_said(tmp_path: Path, lock: st
     assert clear_killed_sessions(tmp_path) == []
 
 
-def test_what_a_session_that_runs_needs_stays(tmp_path: Path) -> None:
+def test_mounts_and_loop_devices_of_a_running_session_are_kept(tmp_path: Path) -> None:
     session = tmp_path / "pytest-of-root" / "pytest-7"
     session.mkdir(parents=True)
     (session / ".lock").write_text(str(os.getpid()))
@@ -41,6 +41,6 @@ def test_what_a_session_that_runs_needs_stays(tmp_path: Path) -> None:
         assert clear_killed_sessions(tmp_path) == []
 
 
-def test_what_no_test_made_stays(tmp_path: Path) -> None:
+def test_mounts_and_loop_devices_of_no_test_session_are_kept(tmp_path: Path) -> None:
     with mounted("none", tmp_path / "memory", "-t", "tmpfs") as memory, loop_drive(memory / "drive.img", 2 << 20):
         assert clear_killed_sessions(tmp_path) == []

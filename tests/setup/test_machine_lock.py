@@ -19,7 +19,9 @@ with machine_lock(exclusive=sys.argv[2] == "True", path=Path(sys.argv[1])):
 
 
 @pytest.mark.parametrize(("mine", "others"), [(True, True), (True, False), (False, True)])
-def test_who_lists_devices_waits_for_who_attaches_them_and_says_so(tmp_path: Path, mine: bool, others: bool) -> None:
+def test_an_exclusive_machine_lock_excludes_others_and_reports_the_wait(
+    tmp_path: Path, mine: bool, others: bool
+) -> None:
     path = tmp_path / "lock"
     with machine_lock(exclusive=mine, path=path):
         other = start(path, others)
@@ -28,7 +30,7 @@ def test_who_lists_devices_waits_for_who_attaches_them_and_says_so(tmp_path: Pat
     assert other.communicate()[0] == "held\n"
 
 
-def test_those_that_attach_devices_run_beside_each_other(tmp_path: Path) -> None:
+def test_shared_machine_locks_are_held_at_the_same_time(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with machine_lock(exclusive=False, path=path):
         assert start(path, exclusive=False).communicate() == ("held\n", "")

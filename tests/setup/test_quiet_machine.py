@@ -51,7 +51,7 @@ def test_on_a_quiet_machine_a_test_is_what_it_is(tmp_path: Path, test: str, stat
     assert "test_it.py::test_it: processors 5% busy before, 1.0% stolen meanwhile" in done.stdout
 
 
-def test_what_a_processor_did_is_the_kernels_count(tmp_path: Path) -> None:
+def test_processor_time_is_read_from_proc_stat(tmp_path: Path) -> None:
     stat = tmp_path / "stat"
     stat.write_text("cpu  10 20 30 400 50 6 7 80 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
     assert ProcessorTime.read(stat) == ProcessorTime(total=603, busy=73, stolen=80)

@@ -124,7 +124,7 @@ def test_a_full_disk_under_prometheus_is_reported_to_the_run(machine: Machine) -
         subprocess.run(["umount", str(data)], check=True)
 
 
-def test_what_is_not_there_is_named_with_its_remedy(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_watcher_program_is_named_with_its_package(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     outcomes = by_name(start_stack(machine.settings, CLOCK))
     assert {outcome.state for outcome in outcomes.values()} == {State.WITHOUT}
@@ -210,7 +210,7 @@ def test_a_machine_without_drives_runs_nothing_to_ask_them(machine: Machine, mon
         ("server returned HTTP status 500", "Prometheus cannot scrape it (server returned HTTP status 500)"),
     ],
 )
-def test_what_prometheus_refuses_has_the_sentence_of_its_cause(said: str, words: str) -> None:
+def test_a_scrape_refused_by_prometheus_is_explained_by_its_cause(said: str, words: str) -> None:
     assert words in refusal_words(said)
     assert said in refusal_words(said)
 

@@ -83,7 +83,7 @@ def watched(tmp_path: Path) -> Iterator[tuple[Database, DatabaseMonitor]]:
     database.close()
 
 
-def test_what_is_committed_to_a_file_that_is_gone_by_then_is_not_acknowledged(
+def test_a_commit_to_a_database_file_that_was_moved_away_is_not_acknowledged(
     watched: tuple[Database, DatabaseMonitor], tmp_path: Path
 ) -> None:
     def lose_it_meanwhile() -> None:

@@ -104,7 +104,7 @@ def test_pieces_taken_at_intervals_fit_together(tmp_path: Path, soak: Prometheus
     assert_everything_is_home(directory)
 
 
-def test_what_prometheus_could_not_be_asked_for_is_a_gap_and_comes_home_later(
+def test_telemetry_missed_while_prometheus_is_down_is_a_gap_and_collected_later(
     tmp_path: Path, soak: PrometheusServer
 ) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)

@@ -87,7 +87,7 @@ def test_windows_of_a_run_have_what_its_drives_amplify(prometheus: PrometheusSer
     assert window.gauges == {"7:2.write_amplification": 2.5}, "the other one was not written to"
 
 
-def test_what_was_reported_long_ago_is_not_known_now(prometheus: PrometheusServer) -> None:
+def test_drive_health_reported_long_ago_is_unknown_now(prometheus: PrometheusServer) -> None:
     assert drive_health(DriveSource(prometheus.address), NOW + 3600) == {}
 
 

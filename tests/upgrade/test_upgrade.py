@@ -18,7 +18,7 @@ RELEASES = sorted(Path(__file__).with_name("releases").iterdir())
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
-def test_what_a_release_left_is_all_there(release: Path, tmp_path: Path) -> None:
+def test_state_left_by_each_release_is_taken_over_completely(release: Path, tmp_path: Path) -> None:
     token = restored(release, tmp_path)
     settings = read_settings(state_directory=tmp_path)
     headers = {"Authorization": f"Bearer {token}"}

@@ -12,7 +12,7 @@ from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 
 @pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=str)
-def test_what_fires_is_seen_on_the_list_until_it_is_over(page: Page, service: Service, size: tuple[int, int]) -> None:
+def test_a_firing_alert_is_on_the_run_list_until_resolved(page: Page, service: Service, size: tuple[int, int]) -> None:
     run_id = start_run(service, steady(f"listed-{size[0]}", "5m"))
     service.wait_for(run_id, "running")
     page.set_viewport_size({"width": size[0], "height": size[1]})

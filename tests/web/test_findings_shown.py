@@ -29,7 +29,7 @@ def test_a_cliff_that_only_the_whole_run_shows_is_on_its_page(page: Page, servic
     expect(page.locator("main")).to_contain_text("drive nvme0n1 (S1AGING), engine")
 
 
-def test_what_was_not_confirmed_is_said_so_on_the_page(page: Page, service: Service) -> None:
+def test_an_unconfirmed_finding_is_marked_so_on_the_page(page: Page, service: Service) -> None:
     detail = {
         "kind": "spikes",
         "series": "write.p99",

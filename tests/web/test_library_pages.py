@@ -26,7 +26,7 @@ def open_dialog(page: Page, name: str) -> None:
     page.get_by_role("button", name=name).click()
 
 
-def test_what_is_to_be_known_of_a_run_is_kept_and_found(page: Page, service: Service, over: str) -> None:
+def test_a_run_is_labelled_pinned_found_and_deleted_on_its_pages(page: Page, service: Service, over: str) -> None:
     wait_until_finished(service, start_run(service, steady("without-labels", "1m", "10s", **QUICK)))
     log_in(page, service, f"/runs/{over}")
     open_dialog(page, "Labels and note…")
@@ -113,7 +113,7 @@ def test_a_run_whose_workload_was_saved_since_is_started_again(page: Page, servi
     expect(page.get_by_label("Workload")).to_have_value("later@1")
 
 
-def test_what_others_change_while_the_dialog_is_open_stays(page: Page, service: Service, over: str) -> None:
+def test_concurrent_changes_survive_saving_the_annotation_dialog(page: Page, service: Service, over: str) -> None:
     before = {"labels": {"old": "1", "kept": "1"}, "note": "a\nb"}
     service.client.patch(f"/api/v1/runs/{over}", json=before).raise_for_status()
     log_in(page, service, f"/runs/{over}")

@@ -29,7 +29,7 @@ def marked_ratio(page: Page) -> float:
     return ratio
 
 
-def test_what_was_just_done_is_marked_on_the_runs_page(page: Page, service: Service) -> None:
+def test_the_last_minutes_can_be_marked_on_the_page_of_a_running_run(page: Page, service: Service) -> None:
     run = start_run(service, steady("disturbed", "1m"))
     log_in(page, service, f"/runs/{run}")
     expect(page.locator("#tile-p99")).to_contain_text("ms")

@@ -117,7 +117,7 @@ def test_no_time_is_left_once_the_report_is_being_made() -> None:
 
 
 @pytest.mark.parametrize("elapsed_seconds", [0.0, 6.4, 6.5, 7.5, 94.6, 95.0])
-def test_what_is_elapsed_and_what_is_left_are_the_planned_load(elapsed_seconds: float) -> None:
+def test_elapsed_and_remaining_time_add_up_to_the_planned_load(elapsed_seconds: float) -> None:
     run: dict[str, Any] = {"state": RunState.RUNNING, "planned_seconds": 95.0, "elapsed_seconds": elapsed_seconds}
     assert time_left(RunSummary.model_construct(**run)) == elapsed(95 - round(elapsed_seconds))
 

@@ -72,7 +72,7 @@ def test_a_cliff_is_reported_with_all_that_is_known_of_it(journal: Journal) -> N
     assert cliff.detail["summary"].startswith("The publish p99 rose ")
 
 
-def test_what_healthy_was_is_reported_of_every_series(journal: Journal) -> None:
+def test_the_baseline_level_of_every_series_is_recorded(journal: Journal) -> None:
     lived_through(journal)
     levels: dict[str, float] = {}
     for note in journal.events_named(EventType.NOTE, BASELINE_NOTE):
@@ -197,7 +197,7 @@ def mark(journal: Journal, start: float, end: float) -> None:
     journal.record_event(EventType.NOTE, MARKED, start=start, end=end, message="pulled a drive", by="operator")
 
 
-def test_what_is_marked_while_it_happens_is_not_judged(journal: Journal) -> None:
+def test_windows_of_a_span_already_marked_raise_no_finding(journal: Journal) -> None:
     detection = journal.detection()
     for _ in range(5 * HOUR):
         detection.take(journal.commit())
@@ -211,7 +211,7 @@ def test_what_is_marked_while_it_happens_is_not_judged(journal: Journal) -> None
     assert journal.events_named(EventType.FINDING) == []
 
 
-def test_what_was_raised_of_a_span_that_is_marked_afterwards_is_over(journal: Journal) -> None:
+def test_findings_of_a_span_marked_afterwards_are_ended(journal: Journal) -> None:
     detection = lived_through(journal)
     raised = keys(journal.events_named(EventType.FINDING))
     assert raised
@@ -229,7 +229,7 @@ def test_what_was_raised_of_a_span_that_is_marked_afterwards_is_over(journal: Jo
     assert keys(journal.events_named(EventType.FINDING)) == raised, "nothing new is found without what was marked"
 
 
-def test_what_comes_back_is_reported_as_over_once(journal: Journal) -> None:
+def test_a_finding_whose_series_recovers_is_recorded_as_ended_once(journal: Journal) -> None:
     detection = lived_through(journal)
     for _ in range(3 * HOUR):
         detection.take(journal.commit())

@@ -86,7 +86,7 @@ def test_blocks_below_a_drives_sectors_end_the_run_at_once_and_say_so(tmp_path: 
         (REWRITES, "served by the page cache"),
     ],
 )
-def test_what_another_process_writes_to_the_drive_is_not_taken_for_the_engines(
+def test_writes_of_another_process_to_the_drive_are_not_attributed_to_the_engine(
     tmp_path: Path, job: str, words: str
 ) -> None:
     """The other one writes more than the engine in either case; the engine's own bytes reach the drive or do not."""

@@ -101,7 +101,7 @@ def test_a_worker_that_is_killed_is_followed_by_one_that_goes_on_with_both(tmp_p
     assert gap.detail["start"] >= reached - 1e-6
 
 
-def test_what_one_part_measured_while_it_waited_for_the_other_is_merged_by_the_next_worker(tmp_path: Path) -> None:
+def test_windows_of_a_part_that_waited_are_merged_by_the_next_worker(tmp_path: Path) -> None:
     directory = queue_run(
         tmp_path / "killed", target=ONE, more_targets=(OTHER,), window="500ms", phases={"soak": "12s"}
     )

@@ -168,7 +168,7 @@ def test_a_drive_that_completes_requests_now_and_then_does_not_hang(run: Run) ->
     assert len(run.pass_by(20.0)) >= 15
 
 
-def test_what_began_to_wait_later_is_silent_from_then_on(run: Run) -> None:
+def test_an_operation_that_hangs_later_is_silent_from_that_time_on(run: Run) -> None:
     run.waiting = RUNNING
     assert run.pass_by(10.0) == []
     run.waiting = HUNG
@@ -183,7 +183,7 @@ def test_no_window_is_said_before_one_can_be_late_nor_after_the_load(run: Run) -
     assert [window.end for window in run.watch.look(until=15.0, is_over=True)] == [15.0]
 
 
-def test_what_was_not_looked_at_is_not_known(run: Run) -> None:
+def test_time_in_which_the_worker_did_not_poll_yields_no_silent_windows(run: Run) -> None:
     run.pass_by(5.0)
     run.now += 30.0
     found = run.pass_by(5.0)

@@ -130,9 +130,7 @@ def test_an_engine_that_does_not_notice_that_its_files_were_taken_away_has_a_wor
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_mounted_in_the_run_s_directory_is_said_and_no_engine_is_started_on_it(
-    tmp_path: Path, engine: str
-) -> None:
+def test_a_mount_in_the_run_directory_is_reported_and_no_engine_is_started_on_it(tmp_path: Path, engine: str) -> None:
     journal, directory = begin(tmp_path, engine)
     precious = tmp_path / "precious"
     precious.write_text("data")

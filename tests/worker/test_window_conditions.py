@@ -214,7 +214,7 @@ WRITER = [sys.executable, "-c", "import sys; sys.stdin.read(1); print('x' * 8388
     ],
     ids=["itself", "behind a program", "behind two"],
 )
-def test_what_the_engine_itself_writes_is_counted(command: list[str], tmp_path: Path) -> None:
+def test_bytes_written_by_the_engine_and_its_child_processes_are_counted(command: list[str], tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as out:
         writer = subprocess.Popen(
             command,
@@ -237,7 +237,7 @@ def test_what_the_engine_itself_writes_is_counted(command: list[str], tmp_path: 
             writer.wait()
 
 
-def test_what_one_of_the_engines_processes_does_not_say_is_not_known(tmp_path: Path) -> None:
+def test_engine_bytes_are_unknown_if_one_of_its_processes_does_not_report_them(tmp_path: Path) -> None:
     for number, io in ((7, "read_bytes: 0\nwrite_bytes: 0\n"), (8, None)):
         process = tmp_path / str(number)
         (process / "task" / str(number)).mkdir(parents=True)

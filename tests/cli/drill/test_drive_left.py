@@ -11,7 +11,7 @@ from cliffwatch.cli.drill.judgement import VARIANTS
 from cliffwatch.cli.session import Session
 
 
-def test_what_the_drill_showed_is_kept_and_the_drive_is_named(
+def test_a_drill_drive_that_cannot_be_detached_is_named_and_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def held(*arguments: object, **options: object) -> None:

@@ -89,7 +89,7 @@ def test_a_drive_that_fell_as_it_should_is_what_the_drill_was_to_show() -> None:
         ({"report": {"findings": [CLIFF], "alerts": []}}, ["the alert CliffwatchLatencyCliff arrived"]),
     ],
 )
-def test_whatever_is_missing_of_the_cliff_is_named(change: dict[str, Any], missing: list[str]) -> None:
+def test_each_unmet_expectation_of_the_aging_drill_is_named(change: dict[str, Any], missing: list[str]) -> None:
     assert failed(expectations(VARIANTS[VariantName.AGING], replace(FELL, **change))) == missing
 
 
@@ -116,11 +116,11 @@ def test_a_drive_that_stayed_healthy_is_what_the_other_variants_are_to_show(name
         ({"report": {}}, ["no alert CliffwatchLatencyCliff arrived"]),
     ],
 )
-def test_whatever_is_wrong_with_a_healthy_drive_is_named(change: dict[str, Any], missing: list[str]) -> None:
+def test_each_unmet_expectation_of_a_healthy_drill_is_named(change: dict[str, Any], missing: list[str]) -> None:
     assert failed(expectations(VARIANTS[VariantName.TRIM], replace(STAYED, **change))) == missing
 
 
-def test_what_is_no_cliff_of_the_drive_is_shown_and_does_not_fail_a_healthy_variant() -> None:
+def test_a_small_cliff_of_another_cause_is_shown_and_does_not_fail_a_healthy_drill() -> None:
     """On a busy machine what the load itself does, such as to delete, may be seen."""
     report = {"findings": [SMALL], "alerts": []}
     found = expectations(VARIANTS[VariantName.TRIM], replace(STAYED, run={"verdict": "degraded"}, report=report))

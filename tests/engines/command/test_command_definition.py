@@ -50,7 +50,7 @@ def test_a_command_is_filled_in_with_the_arguments_of_the_workload_and_what_the_
     assert "--time=61" in command, "the load's length, rounded up"
 
 
-def test_what_it_keeps_is_planned_and_its_file_is_named(tmp_path: Path) -> None:
+def test_the_plan_lists_the_data_of_a_command_and_its_definition_file(tmp_path: Path) -> None:
     allow(tmp_path, "rocksdb", DB_BENCH)
     plan = CommandEngine().plan(CommandLoad(command="rocksdb"), context(tmp_path))
     (write,) = plan.writes
@@ -192,6 +192,6 @@ def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, changes: dict[str
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "a: b: c", "\x00", "version: 1\n" * 9000])
-def test_what_is_no_such_document_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_malformed_command_definition_is_refused(tmp_path: Path, text: str) -> None:
     allow(tmp_path, "some", text)
     assert refusal(tmp_path, "some").field == "load.command"

@@ -204,7 +204,7 @@ def test_progress_of_openmessaging_benchmark_by_the_file_of_the_page() -> None:
     assert window.counters["operations"] > 0
 
 
-def test_what_comes_late_counts_in_the_next_window_and_what_came_before_the_load_in_none() -> None:
+def test_late_lines_count_in_the_next_window_and_lines_before_the_load_in_none() -> None:
     windows, line = read({"format": "latencies", "unit": "seconds"})
     assert windows.take() is None
     line(f"{START + 1} 0.1", START + 12)

@@ -205,7 +205,7 @@ def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path, mon
     assert "nothing to do" in died[0]
 
 
-def test_what_a_command_printed_before_it_died_is_kept(state: Path) -> None:
+def test_output_printed_by_a_command_before_it_died_is_kept(state: Path) -> None:
     script = "for n in 1 2 3 4 5 6 7; do sleep 0.5; echo 50 done; done; exit 3"
     output = {"format": "progress", "pattern": "(?P<operations>[0-9]+) done"}
     allow(state, "dying", definition(command=["sh", "-c", script], output=output))

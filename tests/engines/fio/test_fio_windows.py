@@ -174,7 +174,7 @@ def test_the_last_report_closes_the_last_window_once(context: MakeContext, docum
     assert records[-1] == EngineEnd("completed")
 
 
-def test_what_follows_the_last_line_after_a_stop_is_a_window_that_was_hardly_measured(
+def test_fio_output_after_a_stop_is_a_window_with_a_short_measured_time(
     context: MakeContext, document: MakeDocument
 ) -> None:
     translator = FioTranslator(context())
@@ -284,7 +284,7 @@ def test_an_error_of_the_drive_and_one_after_work_was_done_are_tried_again(
 
 
 @pytest.mark.parametrize("output", [b'{\n  "jobs" : 3\n}\n', b"{\n}\n", b'{\n  "a" : oops\n}\n'])
-def test_what_cannot_be_understood_is_an_event(output: bytes, context: MakeContext) -> None:
+def test_unintelligible_fio_output_is_an_event(output: bytes, context: MakeContext) -> None:
     (event,) = FioTranslator(context()).feed(output, START + 1)
     assert isinstance(event, EngineEvent)
     assert event.name == "output_not_understood"

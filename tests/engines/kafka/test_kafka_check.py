@@ -56,7 +56,7 @@ def test_a_dry_run_with_nothing_listening_says_who_does_not_answer_and_a_start_i
     assert {fault.field for fault in refused.value.faults} == {"target.bootstrap_servers"}
 
 
-def test_what_listens_and_says_nothing_is_not_waited_for(runs: RunService) -> None:
+def test_a_silent_listener_is_reported_as_an_unreachable_broker(runs: RunService) -> None:
     with socket.socket() as silent:
         silent.bind((HOST, 0))
         silent.listen()
@@ -74,7 +74,7 @@ def test_a_dry_run_says_how_many_brokers_there_are_and_makes_nothing(runs: RunSe
     assert broker.topics() == set()
 
 
-def test_what_the_brokers_would_refuse_is_said_before_the_run(runs: RunService, broker: Cluster) -> None:
+def test_settings_that_brokers_would_refuse_are_reported_by_the_plan(runs: RunService, broker: Cluster) -> None:
     replicas = recorded(runs.plan(request(broker.bootstrap, topics={"replication_factor": 3})))
     assert "INVALID_REPLICATION_FACTOR" in replicas["load_refused"]
     settings = recorded(runs.plan(request(broker.bootstrap, topics={"settings": {"retention.ms": "soon"}})))

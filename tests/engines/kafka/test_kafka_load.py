@@ -125,7 +125,7 @@ def test_a_backlog_is_built_and_drained_with_its_latency(broker: Cluster) -> Non
     assert max(window["gauges"]["backlog_records"] for window in outcome.windows) > 300
 
 
-def test_what_retention_takes_before_it_is_read_is_expired_and_not_lost(broker: Cluster) -> None:
+def test_records_deleted_by_retention_before_reading_are_expired_and_not_lost(broker: Cluster) -> None:
     broker.create_topic("kept-briefly", 6)
     try:
         topics = {"existing": ["kept-briefly"], "prefix": None}

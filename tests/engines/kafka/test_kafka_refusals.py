@@ -36,7 +36,7 @@ from testkit.ports import free_ports
         ({"security": {"tls": {"ca_file": "/nowhere.pem"}}}, 2, ["security.tls.ca_file", "/nowhere.pem"]),
     ],
 )
-def test_what_cannot_work_is_refused_in_one_sentence(
+def test_a_kafka_load_that_cannot_work_is_refused_with_the_setting_or_broker_error(
     broker: Cluster, changes: dict[str, Any], status: int, words: list[str]
 ) -> None:
     document = configuration(broker.bootstrap, **changes)

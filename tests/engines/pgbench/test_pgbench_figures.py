@@ -116,7 +116,7 @@ def test_a_window_of_many_transactions_has_each_of_them() -> None:
         ("IPC", "SyncRep", OTHER),
     ],
 )
-def test_what_a_session_waits_for(kind: str, event: str, counter: str) -> None:
+def test_wait_events_of_a_session_are_mapped_to_their_counter(kind: str, event: str, counter: str) -> None:
     assert waits_for(kind, event) == counter
 
 

@@ -116,7 +116,7 @@ def shed_differences(outcome: Outcome) -> list[str]:
     return [f"{what}: {found}, not {wanted}" for what, found, wanted in expected if found != wanted]
 
 
-def test_what_is_overdue_by_more_than_the_burst_limit_is_shed_and_counted(drive: AgingDrive) -> None:
+def test_work_overdue_by_more_than_the_burst_limit_is_shed_and_counted(drive: AgingDrive) -> None:
     outcome = stalled(drive, "data", burst_limit="500ms")
     (verified,) = outcome.events("verified")
     assert (verified["lost"], verified["duplicated"]) == (0, 0)

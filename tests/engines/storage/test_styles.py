@@ -122,7 +122,7 @@ def test_a_load_goes_on_where_a_killed_one_stopped(tmp_path: Path) -> None:
     assert verified["intact"] >= acknowledged + again.counters["operations"]
 
 
-def test_what_is_to_be_there_first_is_written_and_kept(tmp_path: Path) -> None:
+def test_the_initial_fill_is_written_once_and_kept_by_the_load(tmp_path: Path) -> None:
     load = load_of(fill_ratio=0.5, retention_size="16MiB", rate="1MB")
     filled = run(load, tmp_path / "data", 1, flags=("--prepare",))
     assert (filled.status, filled.records) == (0, [])

@@ -31,7 +31,7 @@ def test_health_is_in_base_units() -> None:
     assert worn.media_errors == 17
 
 
-def test_what_a_drive_does_not_report_is_unknown_and_not_zero() -> None:
+def test_values_a_drive_does_not_report_are_unknown_and_not_zero() -> None:
     assert health(answer("cloud", "smart-log")).temperature_celsius is None
     assert health(answer("reports-no-writes", "smart-log")).host_written_bytes is None
     assert health({"data_units_written": 5}) == SmartHealth(2_560_000, None, None, None, None)
@@ -43,7 +43,7 @@ def test_large_numbers_are_read_however_a_version_writes_them(written: object) -
 
 
 @pytest.mark.parametrize("written", [-1, "many", True, [1], None])
-def test_what_is_no_count_is_no_figure(written: object) -> None:
+def test_a_malformed_count_in_a_drive_log_is_unknown(written: object) -> None:
     assert health({"data_units_written": written}).host_written_bytes is None
 
 
@@ -90,7 +90,7 @@ def test_groups_count_only_where_the_controller_says_that_it_has_them() -> None:
         (endurance_group_media, {"media_units_written": "0"}),
     ],
 )
-def test_what_is_another_log_is_refused(read: Any, document: dict[str, Any]) -> None:
+def test_a_different_or_malformed_drive_log_is_refused(read: Any, document: dict[str, Any]) -> None:
     with pytest.raises(DriveError) as raised:
         read(document)
     assert raised.value.reason is Reason.OUTPUT

@@ -66,7 +66,7 @@ def test_nvme_cli_3_is_asked_by_its_own_names(machine: Machine) -> None:
     assert machine.asked(0)[:3] == ["log-smart", "id-ctrl", "ocp-smart-add-log"]
 
 
-def test_what_is_no_log_is_shown_with_the_version_of_nvme_cli(
+def test_output_that_is_no_log_is_reported_with_the_version_of_nvme_cli(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (machine.add(0, "ODD") / "says").write_text("Smart Log for NVME device:nvme0\n  temperature : 41\n")
@@ -89,7 +89,7 @@ def test_however_often_it_is_scraped_a_drive_is_asked_every_ten_seconds_at_most(
         assert machine.asked(0).count("smart-log") == found[polls]
 
 
-def test_what_is_not_known_any_more_is_not_reported(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drive_has_no_reading_after_a_failed_poll(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = machine.add(0, "FAILS", "ocp")
     drive = drive_of(machine, commands_of(machine, monkeypatch))
     drive.poll()

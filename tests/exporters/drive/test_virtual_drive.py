@@ -70,7 +70,7 @@ def test_every_drive_is_found_by_its_disk_and_serial(printed: dict[str, str]) ->
     assert 'cliffwatch_drive_up{device="nvme0n1",serial="ROOT"}' in up
 
 
-def test_what_was_written_is_what_the_drive_counts(printed: dict[str, str]) -> None:
+def test_exported_host_written_bytes_match_the_count_of_the_drive(printed: dict[str, str]) -> None:
     name = f"cliffwatch_drive_host_written_bytes_total{_DRIVE}"
     before, after = samples(printed["before"]), samples(printed["after"])
     assert name not in before, "nothing was written yet, and 0 is a drive that does not report it"

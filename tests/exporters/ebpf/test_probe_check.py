@@ -70,7 +70,7 @@ def test_a_probe_that_is_not_built_says_how_to_build(tmp_path: Path) -> None:
     assert "make watchers" in said
 
 
-def test_what_is_built_is_not_built_again(built: None) -> None:
+def test_a_built_probe_is_not_built_again(built: None) -> None:
     done = subprocess.run(["make", "-C", str(SOURCES), f"STATE={STATE}", "--question"], check=False)
     assert done.returncode == 0
 

@@ -124,7 +124,7 @@ def gateway(program: Path, certificate: Path, text: str, *exporters: str) -> Ite
         process.communicate(timeout=20)
 
 
-def test_who_has_the_password_gets_what_the_exporter_says(program: Path, certificate: Path) -> None:
+def test_the_gateway_serves_exporters_only_over_tls_and_with_the_password(program: Path, certificate: Path) -> None:
     with (
         exporter() as (port, asked),
         gateway(program, certificate, configuration(), f"--exporter=node=127.0.0.1:{port}") as its,
@@ -236,7 +236,7 @@ def test_a_client_certificate_does_instead_of_a_password(program: Path, certific
         (configuration(), ["node=127.0.0.1:9100"], "is no flag"),
     ],
 )
-def test_what_protects_nothing_is_refused(
+def test_an_unprotected_or_invalid_gateway_configuration_is_refused(
     program: Path, certificate: Path, text: str, words: list[str], said: str
 ) -> None:
     file = certificate.with_name("gateway.yaml")

@@ -45,7 +45,7 @@ def test_a_drive_is_a_disk_with_a_file_system_that_stays_when_it_is_detached(
     assert again.serial == drive.serial
 
 
-def test_what_is_attached_already_is_given_as_it_is(state: State) -> None:
+def test_attaching_an_attached_drive_returns_it_unchanged(state: State) -> None:
     first = state.attach(AttachRequest(SMALL))
     assert state.attach() == first
     # Dead drives of other state directories are taken down, where this machine has some.

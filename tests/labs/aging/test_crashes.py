@@ -41,7 +41,7 @@ def test_a_process_that_attaches_may_be_killed_at_any_step(state: State, moment:
 
 
 @pytest.mark.parametrize("step", STEPS[:-1])
-def test_what_was_begun_can_be_attached_anew_instead(state: State, step: str) -> None:
+def test_an_interrupted_attach_can_be_repeated_and_detached(state: State, step: str) -> None:
     kill_attaching(state, "after", step)
     drive = state.attach()
     assert drive.mount_point is not None

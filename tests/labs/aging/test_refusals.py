@@ -56,7 +56,7 @@ def test_a_drive_that_cannot_be_is_refused(state: State, order: AttachRequest, r
 
 
 @pytest.mark.parametrize("name", ["", "Big", "-x", "a/b", "..", "x" * 41])
-def test_what_cannot_be_a_name_is_refused(state: State, name: str) -> None:
+def test_an_invalid_drive_name_is_refused(state: State, name: str) -> None:
     with pytest.raises(Problem, match="cannot be a drive's name"):
         state.attach(AttachRequest(SMALL), name)
 

@@ -53,7 +53,7 @@ def _opened(
     return body.get("problem", {}), int(done.stderr.split()[-1]) // 1024
 
 
-def test_what_grows_beyond_measure_is_refused_before_it_is_unpacked(tmp_path: Path, content: dict[str, bytes]) -> None:
+def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, content: dict[str, bytes]) -> None:
     bundle = forged(content | {"windows.jsonl": b"a" * (100 * 1024**2)})
     assert len(bundle) < 200 * 1024
     problem, peak_mib = _opened(bundle, tmp_path)

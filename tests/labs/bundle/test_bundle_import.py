@@ -73,7 +73,7 @@ def test_the_report_is_made_here_and_not_taken_over(elsewhere: Api, tmp_path: Pa
     assert "steal()" not in elsewhere.get(f"/runs/{RUN_ID}/report.html").text
 
 
-def test_what_is_packed_again_is_what_came(elsewhere: Api, packed: bytes) -> None:
+def test_an_imported_run_is_packed_to_the_same_bundle(elsewhere: Api, packed: bytes) -> None:
     bring(elsewhere, packed)
     directory = elsewhere.settings.runs_directory / RUN_ID
     assert json.loads((directory / "imported.json").read_text())["by"] == "operate"
@@ -101,7 +101,7 @@ def test_a_bundle_that_is_refused_leaves_nothing(elsewhere: Api, packed: bytes, 
     assert elsewhere.get("/runs").json()["items"] == []
 
 
-def test_who_may_only_look_may_not_import(elsewhere: Api, packed: bytes) -> None:
+def test_a_read_token_may_not_import_a_bundle(elsewhere: Api, packed: bytes) -> None:
     assert bring(elsewhere, packed, scope="read").status_code == 403
     assert list(elsewhere.settings.runs_directory.iterdir()) == []
 

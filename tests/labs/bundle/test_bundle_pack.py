@@ -75,7 +75,7 @@ def test_usual_tools_unpack_it_into_one_directory_that_is_a_journal(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["latency.hlog", "facts.json"])
-def test_what_has_the_place_of_a_file_of_the_run_is_not_left_out_silently(tmp_path: Path, name: str) -> None:
+def test_a_directory_in_place_of_a_run_file_is_an_error_of_the_bundle(tmp_path: Path, name: str) -> None:
     directory = finished(tmp_path / RUN_ID)
     (directory / name).unlink(missing_ok=True)
     (directory / name).mkdir()

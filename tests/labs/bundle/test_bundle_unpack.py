@@ -129,7 +129,7 @@ def test_a_tar_that_ends_early_or_goes_on_is_refused(tmp_path: Path, content: di
     assert "something follows" in refusal(compressed(archive + b"x" * 512), tmp_path / "b")
 
 
-def test_what_is_not_a_bundle_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_file_that_is_no_archive_is_refused_as_a_bundle(tmp_path: Path) -> None:
     for number, stranger in enumerate([b"", b"PK\x03\x04", b"x" * 10_000, compressed(b"x" * 10_000), compressed(b"")]):
         (tmp_path / str(number)).mkdir()
         assert "archive" in refusal(stranger, tmp_path / str(number))
@@ -150,7 +150,7 @@ def test_a_format_version_that_is_no_whole_number_is_refused(
     assert f"format_version: '{version}' is not a whole number" in words
 
 
-def test_what_would_unpack_to_too_much_is_refused_before_it_is_written(
+def test_a_bundle_over_the_unpacked_limit_is_refused_before_anything_is_written(
     tmp_path: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifests, "UNPACKED_LIMIT_BYTES", 1000)
@@ -205,7 +205,7 @@ def _set(**fields: Any) -> Change:
         ("windows.jsonl", _set(gauges={"debt": float("inf")}), "Infinity is not a JSON number"),
     ],
 )
-def test_what_no_worker_writes_is_refused(
+def test_a_bundle_with_an_invalid_journal_value_is_refused(
     name: str, change: Change, words: str, tmp_path: Path, content: dict[str, bytes]
 ) -> None:
     first, *rest = content[name].splitlines() if name.endswith("l") else [content[name]]

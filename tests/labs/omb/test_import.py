@@ -149,7 +149,7 @@ def test_no_secret_comes_over(tmp_path: Path) -> None:
         ("- a list", DRIVER, "workload"),
     ],
 )
-def test_what_cannot_be_taken_over_is_named(tmp_path: Path, workload: str, driver: str, field: str) -> None:
+def test_an_omb_setting_that_is_not_importable_is_named(tmp_path: Path, workload: str, driver: str, field: str) -> None:
     with pytest.raises(Problem) as refused:
         imported(tmp_path, workload, driver)
     assert [fault.field for fault in refused.value.faults] == [field]
@@ -225,7 +225,7 @@ def test_stores_in_pem_are_used_and_others_have_their_consequence(tmp_path: Path
         ("messageSize: [100, 10000]", "workload.messageSize: a list: this is a template"),
     ],
 )
-def test_what_would_be_another_load_is_refused(tmp_path: Path, extra: str, field: str) -> None:
+def test_an_omb_workload_that_would_be_another_load_is_refused(tmp_path: Path, extra: str, field: str) -> None:
     with pytest.raises(Problem, match=field):
         imported(tmp_path, f"{FIELD_REPORT}\n{extra}\n")
 

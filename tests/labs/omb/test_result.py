@@ -118,7 +118,7 @@ def test_the_command_writes_it_from_a_journal_alone(tmp_path: Path) -> None:
     assert json.loads(target.read_text()) == result_of(directory)
 
 
-def test_what_has_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_synthetic_run_or_a_run_without_soak_windows_has_no_omb_result(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     with pytest.raises(Problem, match="synthetic"):

@@ -117,7 +117,7 @@ def test_a_transaction_that_failed_is_an_error_and_one_that_was_skipped_is_count
     assert (table.errors, table.skipped, table.completed) == (1, 1, 2)
 
 
-def test_what_was_under_way_in_a_window_without_any_end_is_known_afterwards() -> None:
+def test_the_age_of_an_operation_pending_over_empty_windows_is_known_afterwards() -> None:
     lines = [*(f"{at}, 1000000, 1, 4096, 0" for at in range(0, 5000, 100)), "9600, 5000000000, 1, 4096, 0"]
     samples = read(OutputFormat.FIO_LOG, *lines).table.samples
     ages = [sample.oldest_seconds for sample in samples]
@@ -270,7 +270,7 @@ REFUSED: dict[str, tuple[OutputFormat, list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_read_is_refused_by_line_and_with_a_remedy(case: str) -> None:
+def test_unreadable_load_generator_output_is_refused_by_line_and_with_a_remedy(case: str) -> None:
     format_, lines, message = REFUSED[case]
     assert refusal(format_, *lines).startswith(message)
 

@@ -38,7 +38,7 @@ def test_lists_are_read_and_name_each_value_once(name: str, text: str, values: t
         ("retention", " , ", "write one or more"),
     ],
 )
-def test_what_is_no_value_is_refused_by_name_and_with_a_remedy(name: str, text: str, remedy: str) -> None:
+def test_an_invalid_parameter_value_is_refused_by_name_and_with_a_remedy(name: str, text: str, remedy: str) -> None:
     with pytest.raises(Problem) as raised:
         PARAMETERS[name].parse_list(text)
     [fault] = raised.value.faults
@@ -47,6 +47,6 @@ def test_what_is_no_value_is_refused_by_name_and_with_a_remedy(name: str, text: 
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=lambda parameter: parameter.name)
-def test_what_is_shown_can_be_written_back(parameter: Parameter) -> None:
+def test_a_shown_parameter_value_can_be_parsed_back(parameter: Parameter) -> None:
     for value in (parameter.default, *parameter.values):
         assert parameter.parse(parameter.show(value).replace(" ", "")) == value

@@ -44,7 +44,7 @@ def test_rows_differ_in_their_parameter_alone_and_share_simulations() -> None:
     assert len(plan.simulations) == 9 * 10
 
 
-def test_what_is_asked_is_compared_and_nothing_else() -> None:
+def test_the_plan_varies_only_requested_and_unpublished_parameters() -> None:
     profile = read_profile("field-report", {})
     plan = make_plan(profile, {"unpartitioned": (0.25,), "disorder": (0.3,)}, seeds=1, scale=8, jobs=1)
     rows = [(case.parameter.name, case.value) for case in plan.cases if case.parameter is not None]
@@ -62,7 +62,7 @@ def test_a_setting_that_was_given_is_where_all_rows_start() -> None:
     assert profile.shipped is None, "it is the field report's question no more"
 
 
-def test_what_is_not_published_varies_unless_the_user_holds_it() -> None:
+def test_unpublished_parameters_are_varied_unless_the_user_sets_them() -> None:
     """The field report's profile has values of both, which are assumptions."""
     assert {"over-provisioning", "disorder"} <= set(read_profile("field-report", {}).settings)
     held = make_plan(

@@ -37,7 +37,7 @@ def rows(reported: dict[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
     return {(row["parameter"], row["value"]): row for row in reported["rows"]}
 
 
-def test_what_helps_moves_the_cliff_and_the_same_question_has_the_same_answer(simulator: Path, small: Path) -> None:
+def test_unpartitioned_space_or_trim_removes_the_cliff_reproducibly(simulator: Path, small: Path) -> None:
     asked = (str(small), *ONE_BAND, "--unpartitioned=0,30%", "--trim=off,on", "--output=json")
     first, second = what_if(*asked), what_if(*asked)
     assert first.returncode == 0, first.stderr
@@ -100,7 +100,7 @@ def test_without_a_rate_or_timing_the_answer_is_write_amplification_alone(simula
     assert {row["onset_seconds"] for row in reported["rows"]} == {None}
 
 
-def test_what_does_not_fit_is_left_out_unless_it_was_asked_for(simulator: Path, small: Path) -> None:
+def test_an_infeasible_value_is_left_out_by_default_and_refused_if_requested(simulator: Path, small: Path) -> None:
     few = ("--set=segment-size=256MiB", "--over-provisioning=7%", "--disorder=1", "--seeds=1")
     done = what_if(str(small), *few, "--output=json")
     assert done.returncode == 0, done.stderr

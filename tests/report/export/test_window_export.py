@@ -109,7 +109,7 @@ def test_a_gap_is_a_row_with_its_reason_and_without_a_figure(tmp_path: Path) -> 
     assert [row["window"] or "gap" for row in rows] == ["0", "1", "2", "gap", "3", "4", "5", "6", "gap"]
 
 
-def test_what_was_not_measured_is_empty_and_never_zero(tmp_path: Path) -> None:
+def test_unmeasured_values_are_exported_empty_and_never_as_zero(tmp_path: Path) -> None:
     def sometimes(index: int) -> dict[str, int]:
         return {"files_deleted": 0} if index == 1 else {}
 
