@@ -1,7 +1,7 @@
-//! How fast and how small the simulator is. Prints `name value target` lines, a target being `>=` or `<=` and a number;
-//! exits with 1 if one is missed. Speeds are per second of processor time, so that a busy machine does not change them
-//! much; only the longest run is by the clock on the wall, since it uses two processors. Each is the median of three runs,
-//! the longest of one; `cargo bench -- quick` makes one run of each and leaves the longest out.
+//! Benchmarks of the simulator's speed and memory. Prints `name value target` lines, a target being `>=` or `<=` and a
+//! number; exits with 1 if one is missed. Speeds are per second of processor time, so that a busy machine does not
+//! change them much; only the longest run is by wall clock, since it uses two processors. Each value is the median of
+//! three runs, the longest of one; `cargo bench -- quick` makes one run of each and leaves the longest out.
 
 use cliffwatch_drive::error::Result;
 use cliffwatch_drive::plan::DrivePlan;
@@ -12,7 +12,7 @@ use cliffwatch_drive::units::{ByteSize, TimeSpan};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// One figure and what it must reach.
+/// One benchmark: settings, measured value and target.
 struct Figure {
     name: &'static str,
     target: Target,
@@ -21,7 +21,7 @@ struct Figure {
     runs: usize,
 }
 
-/// A run that was made, and how long that took.
+/// Report of a run, and its duration by wall clock.
 struct TimedRun {
     report: SimulationReport,
     wall_seconds: f64,
@@ -129,7 +129,7 @@ fn figures() -> Vec<Figure> {
     ]
 }
 
-/// Programs of the run per processor second, in millions; those before the run are not counted though their time is.
+/// Returns page programs of the run per processor second, in millions; preconditioning counts in the time only.
 fn million_programs(TimedRun { report, .. }: &TimedRun) -> f64 {
     report.media_pages as f64 / report.cpu_seconds / 1e6
 }
@@ -138,7 +138,7 @@ fn table_ratio(TimedRun { report, .. }: &TimedRun) -> f64 {
     report.bytes_of_memory as f64 / 1e9 / (report.capacity_bytes as f64 / f64::from(report.scale) / 1e12)
 }
 
-/// The most memory that this process has held, by the capacity. Drives simulated before were no larger.
+/// Returns the peak memory of this process / capacity, in GB per TB. Drives simulated before were no larger.
 fn resident_ratio(TimedRun { report, .. }: &TimedRun) -> f64 {
     // SAFETY: an all-zero rusage is a valid value of that plain structure.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -1,27 +1,27 @@
-//! When a drive fell off its cliff, if it did.
+//! Cliff detection: onset of lasting high write latency, or of more write demand than the flash can program.
 
 use crate::interval::Interval;
 use crate::plan::DrivePlan;
 use serde::Serialize;
 
-/// The onset of the cliff, and what was meant by it.
+/// Onset of the cliff, and the criterion by which it was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cliff {
-    /// When it started, `None` if it did not or is unknown.
+    /// Onset in seconds from the start of the run, `None` if there was no cliff or the run has no time.
     pub onset_seconds: Option<f64>,
-    /// What the host had written by then.
+    /// Bytes written by the host before the onset.
     pub onset_host_bytes: Option<u64>,
-    /// What counts as a cliff in this run.
+    /// Criterion of a cliff in this run, in words.
     pub definition: String,
-    /// 99th percentile of write latency that the cliff is measured against.
+    /// Baseline 99th percentile of write latency, in seconds.
     pub baseline_p99_seconds: Option<f64>,
-    /// When the drive first had no more clean superblocks than its reserve.
+    /// Start, in seconds, of the first interval that ended with no more clean superblocks than the reserve.
     pub out_of_clean_blocks_seconds: Option<f64>,
-    /// What the host had written by then.
+    /// Bytes written by the host before that interval.
     pub out_of_clean_blocks_host_bytes: Option<u64>,
 }
 
-/// So many intervals in a row make an onset: one slow interval is a spike.
+/// Consecutive slow intervals that make an onset: one slow interval is a spike.
 const IN_A_ROW: usize = 3;
 
 /// Finds the onset of the cliff in a run.
@@ -51,7 +51,7 @@ fn by_latency(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
     Cliff { baseline_p99_seconds: Some(baseline_p99), ..located(onset, definition) }
 }
 
-/// Without a timing model: when cleaning asks for more programs than the flash can do.
+/// Finds the cliff without a timing model: write amplification times the host's rate exceeds the program bandwidth.
 fn by_demand(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
     let Some(rate) = plan.bytes_per_second else {
         let definition = "undetermined: the run had neither a timing model (--timing on) nor a --rate";

@@ -1,74 +1,74 @@
-//! Everything that can go wrong, each with what it was about and what to do.
+//! Errors of this crate, each with its subject and the remedy.
 
 use std::path::PathBuf;
 
-/// The result of anything here that can fail.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. The text is one sentence that names the flag, field or file and the remedy.
+/// Error of this crate. The text is one sentence that names the flag, field or file and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting, given as a flag or in a profile, that cannot work.
+    /// Invalid setting, given as a flag or in a profile.
     #[error("--{flag}: {advice}")]
     Setting {
         /// The flag's name without dashes, which is also the profile's key.
         flag: &'static str,
-        /// What is wrong and what to do.
+        /// Fault and remedy.
         advice: String,
     },
-    /// A file that cannot be read or written.
+    /// File that cannot be read or written.
     #[error("{}: {source}: check that the file exists and that its permissions allow this", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// System error.
         source: std::io::Error,
     },
-    /// A profile that is not YAML, or has an unknown key or a value of the wrong kind.
+    /// Profile that is not YAML, or has an unknown key or a value of the wrong kind.
     #[error("{}: {reason}: see `cliffwatch-drive simulate --help` for the keys, which are the flags' names", path.display())]
     Profile {
-        /// The profile.
+        /// Path of the profile.
         path: PathBuf,
-        /// What the parser said, with the line.
+        /// Message of the parser, with the line.
         reason: String,
     },
-    /// A line of a recorded trace that cannot be understood or replayed.
+    /// Line of a recorded trace that cannot be parsed or replayed.
     #[error("{}, line {line}: {reason}", path.display())]
     Trace {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong and what to do.
+        /// Fault and remedy.
         reason: String,
     },
-    /// A saved state that cannot be taken on.
+    /// Saved state of a drive that cannot be restored.
     #[error("{}: the saved state {reason}: move the file away to start with a new drive", path.display())]
     State {
-        /// The file.
+        /// Path of the state file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the saved state.
         reason: &'static str,
     },
-    /// The system does not let the drive be mounted or unmounted.
+    /// System operation that failed, such as mounting or unmounting the drive.
     #[error("{what}: {source}: {advice}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         what: String,
-        /// What the system said.
+        /// System error.
         source: std::io::Error,
-        /// What to do.
+        /// Remedy.
         advice: &'static str,
     },
 }
 
 impl Error {
-    /// An [`Error::Setting`].
+    /// Creates an [`Error::Setting`].
     pub fn setting(flag: &'static str, advice: impl Into<String>) -> Self {
         Self::Setting { flag, advice: advice.into() }
     }
 
-    /// Turns an I/O error into an [`Error::File`] about `path`.
+    /// Returns a function that converts an I/O error into an [`Error::File`] about `path`.
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { path, source }

@@ -1,17 +1,18 @@
-//! What is fuzzed: traces and profiles, which users write or bring from elsewhere.
+//! Fuzz targets of this crate: block traces and profiles, which users write or import.
 
 use crate::plan::DrivePlan;
 use crate::settings::{Settings, WorkloadKind};
 use crate::workload::{Operation, OperationKind, Trace, TraceAction, Workload};
 use std::path::Path;
 
-/// Operations looked at: more than one round of any trace that an input has room for.
+/// Operations checked per input: more than one pass of any trace that fits in an input.
 const OPERATIONS: usize = 4_096;
-/// Workloads of larger volumes are not made: their tables take what the user asked for.
+/// Largest volume, in pages, for which a workload is built: table memory grows with the volume.
 const PAGES_LIMIT: u32 = 1 << 16;
 const NOWHERE: &str = "input";
 
-/// A trace: a byte of options, a byte that the volume's size depends on, and the text.
+/// Fuzzes the trace parser with an options byte, a byte that sets the volume size, and the text. Panics if an operation
+/// is invalid or parsing is not deterministic.
 pub fn traces(input: &[u8]) {
     let Some((&[options, pages], text)) = input.split_first_chunk() else { return };
     let action = if options & 1 == 0 { TraceAction::Dispatched } else { TraceAction::Queued };
@@ -36,7 +37,7 @@ pub fn traces(input: &[u8]) {
     assert!(again == operations, "one at a time they are others");
 }
 
-/// A profile: what is read can be written and is then read as the same, and either makes a plan or says why not.
+/// Fuzzes the profile parser. Panics if a profile changes when it is written and read again, or yields an invalid plan.
 pub fn profiles(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(settings) = Settings::parse(text, Path::new(NOWHERE)) else { return };

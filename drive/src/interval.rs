@@ -1,44 +1,44 @@
-//! What was done in one interval of a run.
+//! Counters, rates and latencies of one interval of a run.
 
 use crate::ftl::Counters;
 use crate::timing::Percentiles;
 use serde::Serialize;
 
-/// One interval of a run. Seconds are of the whole drive where the run was scaled.
+/// One interval of a run. In the report of a scaled run, bytes and seconds are those of the whole drive.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Interval {
-    /// Bytes that the host wrote in it.
+    /// Bytes written by the host in the interval.
     pub host_bytes: u64,
-    /// Bytes that the host had written since the run began, at its end.
+    /// Bytes written by the host from the start of the run to the end of the interval.
     pub end_host_bytes: u64,
-    /// When it began, `None` where the run knows no time.
+    /// Start in seconds from the start of the run, `None` if the run has no time.
     pub start_seconds: Option<f64>,
-    /// When it ended.
+    /// End in seconds from the start of the run.
     pub end_seconds: Option<f64>,
-    /// What was done in it.
+    /// Counts of pages and erased superblocks in the interval.
     #[serde(flatten)]
     pub counters: Counters,
-    /// Bytes programmed by bytes that the host wrote.
+    /// Write amplification: bytes programmed / bytes written by the host.
     pub write_amplification: f64,
-    /// Share of superblocks that were clean at its end.
+    /// Share of superblocks that were clean (erased) at the end, 0 to 1.
     pub clean_ratio: f64,
-    /// Whether no more superblocks than the reserve were clean at its end, so that cleaning had to keep up.
+    /// Whether no more superblocks than the reserve were clean at the end, so that garbage collection had to keep up.
     pub out_of_clean_blocks: bool,
-    /// Pages that held data at its end, as far as the drive knew.
+    /// Mapped logical pages at the end: written and not trimmed.
     pub mapped_pages: u32,
-    /// The rate at which the host wrote, as far as the drive let it.
+    /// Achieved write rate of the host, in bytes per second.
     pub host_bytes_per_second: Option<f64>,
-    /// By how much back-pressure delayed the host's schedule in the interval.
+    /// Seconds by which back-pressure delayed the host's schedule in the interval.
     pub slipped_seconds: Option<f64>,
-    /// Latency of writes, `None` if nothing was written or time is not modelled.
+    /// Write latency, `None` if nothing was written or the timing model is off.
     pub write_latency: Option<Percentiles>,
-    /// Latency of reads.
+    /// Read latency, `None` likewise.
     pub read_latency: Option<Percentiles>,
-    /// Latency of flushes.
+    /// Flush latency, `None` likewise.
     pub flush_latency: Option<Percentiles>,
 }
 
-/// Bytes programmed by bytes that the host wrote, 1 where it wrote nothing.
+/// Returns write amplification: bytes programmed / bytes written by the host, 1 if the host wrote nothing.
 #[must_use]
 pub fn amplification(media_bytes: u64, host_bytes: u64) -> f64 {
     match host_bytes {

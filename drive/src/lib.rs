@@ -1,9 +1,9 @@
-//! A flash drive that garbage-collects, to think with and to test on.
+//! Simulator and emulator of a flash drive with garbage collection.
 //!
-//! One direction: [`settings`] (flags and profiles) become a [`plan`], which [`simulate`] executes by feeding a
-//! [`workload`] to the translation layer (`ftl`) and to a clock (`timing`); what comes out is a [`report`].
-//! The translation layer decides by page counts alone and never by time, so a run with the timing model and one without
-//! do the same things in the same order. [`emulate`] puts the same layer and the same clock behind a file that the kernel
+//! Data flows one way: [`settings`] (flags and profiles) become a [`plan`], which [`simulate`] executes by feeding a
+//! [`workload`] to the translation layer (`ftl`) and to a clock (`timing`); the result is a [`report`]. The translation
+//! layer depends on page counts alone and never on time, so a run with the timing model and one without execute the
+//! same operations in the same order. [`emulate`] puts the same layer and the same clock behind a file that the kernel
 //! can use as a disk.
 
 mod cliff;

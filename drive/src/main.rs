@@ -78,7 +78,7 @@ enum Format {
     Json,
 }
 
-/// The code of the command line's own errors, for bad input.
+/// Exit code for bad input, the same as of command-line errors.
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {

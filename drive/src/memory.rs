@@ -1,10 +1,10 @@
-//! Large tables, and how to have the processor fetch their entries early.
+//! Allocation of large tables on huge pages, and prefetching of their entries.
 //!
-//! The tables of a simulated drive are read at random and are far larger than the caches. Two things decide how fast
-//! that is: address translation (so the tables ask for huge pages) and how many misses are under way at once (so the
-//! code announces the entries that it is about to need).
+//! The tables of a simulated drive are read at random and are far larger than the caches. The speed depends on address
+//! translation (so the tables use huge pages) and on the number of cache misses in flight (so the code prefetches
+//! entries).
 
-/// A table of `length` copies of `fill`, on huge pages where the kernel has them to give.
+/// Allocates a table of `length` copies of `fill`, on huge pages if the kernel provides them.
 #[must_use]
 pub(crate) fn table<T: Copy>(length: usize, fill: T) -> Vec<T> {
     let mut entries: Vec<T> = Vec::with_capacity(length);
@@ -13,7 +13,7 @@ pub(crate) fn table<T: Copy>(length: usize, fill: T) -> Vec<T> {
     entries
 }
 
-/// Bytes of memory that new tables can have without the system running out of it, `None` where it does not say.
+/// Returns the bytes of memory available for new tables (`MemAvailable`), `None` if the system does not report them.
 #[must_use]
 pub(crate) fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -21,8 +21,8 @@ pub(crate) fn available_bytes() -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
 }
 
-/// Asks for huge pages for the part of this address range that whole huge pages can cover. A refusal costs speed only,
-/// so it is not an error.
+/// Requests huge pages for the part of this address range that they can cover. A refusal costs only speed, so it is
+/// ignored.
 fn ask_for_huge_pages(start: usize, size_bytes: usize) {
     const HUGE_PAGE_BYTES: usize = 2 << 20;
     let first = start.next_multiple_of(HUGE_PAGE_BYTES);
@@ -37,8 +37,8 @@ fn ask_for_huge_pages(start: usize, size_bytes: usize) {
     }
 }
 
-/// Announces that `entries[index]` is needed soon. Does nothing where the index is out of range or the processor has no
-/// such instruction.
+/// Prefetches `entries[index]` into the cache. Does nothing if the index is out of range or the processor is not
+/// x86-64.
 #[inline(always)]
 pub(crate) fn announce<T>(entries: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! From settings to what the simulator needs: every default applied, every value checked.
+//! Plan of a run: settings with every default applied and every value checked.
 
 use crate::error::{Error, Result};
 use crate::ftl::{Geometry, Placement};
@@ -7,38 +7,38 @@ use crate::timing::{Arrivals, ByRate, Flash, FlashTimes, Host, Timed};
 use crate::units::{ByteSize, TimeSpan};
 use crate::workload::{HotCold, StreamSettings, Streams, Sync, Trace, TraceAction, Uniform, WithReads, Workload};
 
-/// A run, ready to be made.
+/// Checked plan of a run.
 #[derive(Clone, Debug)]
 pub struct DrivePlan {
-    /// The translation layer.
+    /// Geometry of the translation layer.
     pub shape: Geometry,
-    /// The cleaning policy.
+    /// Victim policy of garbage collection.
     pub policy: Policy,
-    /// The flash.
+    /// Timing and layout of the flash.
     pub times: FlashTimes,
-    /// Whether time is modelled.
+    /// Whether the timing model is on.
     pub timed: bool,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_bytes: u64,
-    /// Pages that the workload uses: what is shown to the host without what is left unpartitioned.
+    /// Pages that the workload uses: the capacity reported to the host without its unpartitioned share.
     pub volume_pages: u32,
-    /// Whether a flush waits for the flash.
+    /// Whether the write buffer survives a loss of power, so that a flush need not wait for the flash.
     pub buffer_protected: bool,
-    /// What was written before.
+    /// Preconditioning: writes before the run.
     pub precondition: Precondition,
-    /// Ends the run after the host has written so much.
+    /// Bytes written by the host at which the run ends.
     pub end_bytes: Option<u64>,
-    /// Ends the run after so many simulated seconds.
+    /// Simulated seconds at which the run ends, before scaling.
     pub end_seconds: Option<f64>,
-    /// Length of an interval in simulated seconds, otherwise `interval_bytes`.
+    /// Length of an interval in simulated seconds; `None`: `interval_bytes` decides.
     pub interval_seconds: Option<f64>,
-    /// Length of an interval by what the host writes.
+    /// Length of an interval in bytes written by the host.
     pub interval_bytes: u64,
-    /// What simulated times are multiplied by.
+    /// Scale: capacity is simulated at 1/`scale`, and the report multiplies simulated times by it.
     pub scale: u32,
-    /// The host's rate.
+    /// Target write rate of the host in bytes per second, `None` if unlimited.
     pub bytes_per_second: Option<f64>,
-    /// See `--cliff-factor`.
+    /// Multiple of the baseline 99th percentile of write latency at which the cliff begins; see `--cliff-factor`.
     pub cliff_factor: f64,
     seed: u64,
     settings: Settings,
@@ -48,8 +48,10 @@ const INTERVALS: f64 = 120.0;
 const DEFAULT_FILLS: f64 = 12.0;
 
 impl DrivePlan {
+    /// Applies the defaults to the settings and checks every value.
+    ///
     /// # Errors
-    /// [`Error::Setting`] that names the setting that cannot work and what to do.
+    /// [`Error::Setting`] that names the invalid setting and the remedy.
     pub fn new(settings: Settings) -> Result<Self> {
         let s = &settings;
         check_ranges(s)?;
@@ -103,23 +105,23 @@ impl DrivePlan {
         })
     }
 
-    /// The settings that were given.
+    /// Returns the settings given by the user.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The seed of all random numbers.
+    /// Returns the seed of all random numbers.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// What the host does.
+    /// Builds the workload: the host's operations.
     ///
     /// # Errors
     /// [`Error::Setting`] where the volume is too small or sizes do not fit one another; [`Error::File`] and
-    /// [`Error::Trace`] where a trace cannot be played.
+    /// [`Error::Trace`] where a trace cannot be read or replayed.
     pub fn workload(&self) -> Result<Box<dyn Workload>> {
         let s = &self.settings;
         let (pages, page_bytes, seed) = (self.volume_pages, self.page_bytes, self.seed);
@@ -167,8 +169,8 @@ impl DrivePlan {
         }
     }
 
-    /// Sizes of segments and extents on a scaled drive: the open segments must stay the same share of the volume, or
-    /// space would be used again in a disorder that the whole drive does not have.
+    /// Returns segment and extent sizes for a scaled drive: open segments must stay the same share of the volume, or
+    /// space would be reused in a disorder that the whole drive does not have.
     fn scaled_files(&self, segment_bytes: u64, extent_bytes: u64) -> (u64, u64) {
         if self.scale == 1 || extent_bytes == 0 || !segment_bytes.is_multiple_of(extent_bytes) {
             return (segment_bytes, extent_bytes);
@@ -177,13 +179,13 @@ impl DrivePlan {
         (segment_bytes / extent_bytes * scaled, scaled)
     }
 
-    /// A clock that only counts.
+    /// Creates a clock without a timing model, which only counts bytes.
     #[must_use]
     pub fn by_rate(&self) -> ByRate {
         ByRate::new(self.bytes_per_second)
     }
 
-    /// The clock of the timing model.
+    /// Creates the clock of the timing model.
     #[must_use]
     pub fn timed(&self) -> Timed {
         let arrivals = self.settings.arrivals.unwrap_or(Arrivals::Fixed);
@@ -191,7 +193,7 @@ impl DrivePlan {
         Timed::new(host, Flash::new(self.times.clone(), self.seed))
     }
 
-    /// Bytes per second that the dies and buses can program when they do nothing else.
+    /// Returns the program bandwidth of dies and buses without other operations, in bytes per second.
     #[must_use]
     pub fn program_bytes_per_second(&self) -> f64 {
         let times = &self.times;
@@ -201,7 +203,7 @@ impl DrivePlan {
         by_dies.min(by_buses)
     }
 
-    /// Over-provisioning as the workload sees it: intrinsic and unpartitioned together.
+    /// Returns effective over-provisioning, intrinsic and unpartitioned together: data pages / volume pages - 1.
     #[must_use]
     pub fn effective_over_provisioning(&self) -> f64 {
         let data_pages = f64::from(self.shape.blocks) * f64::from(self.shape.pages_per_block);
@@ -209,7 +211,7 @@ impl DrivePlan {
     }
 }
 
-/// Sizes of the translation layer.
+/// Computes and checks the geometry of the translation layer.
 fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Geometry> {
     let over_provisioning = s.over_provisioning.unwrap_or(0.07);
     let pages_per_block = s.pages_per_block.unwrap_or(if s.capacity.is_some() { 16_384 } else { 256 });
@@ -254,7 +256,7 @@ fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Geometry> {
     Ok(shape)
 }
 
-/// The flash, whose geometry must fit the superblock where time is modelled.
+/// Computes timing and layout of the flash; with timing on, superblocks must fit channels x dies x planes.
 fn times(s: &Settings, shape: &Geometry, page_bytes: u64, timed: bool) -> Result<FlashTimes> {
     let (channels, dies) = (s.channels.unwrap_or(8), s.dies_per_channel.unwrap_or(4));
     let planes = s.planes.unwrap_or(2);
@@ -294,7 +296,7 @@ fn times(s: &Settings, shape: &Geometry, page_bytes: u64, timed: bool) -> Result
     })
 }
 
-/// Shares and factors that have no unit.
+/// Checks the ranges of shares, factors and the page size, and that other values are not 0.
 fn check_ranges(s: &Settings) -> Result<()> {
     let checks: [(&'static str, Option<f64>, bool, &str); 11] = [
         ("over-provisioning", s.over_provisioning, within(s.over_provisioning, 0.0, 1.0), "a share in [0, 1)"),

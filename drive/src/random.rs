@@ -1,16 +1,16 @@
-//! Random numbers that give the same sequence on every machine, one stream per purpose.
+//! Random numbers with the same sequence on every machine, one stream per purpose.
 
-/// What a stream of random numbers is for. Each purpose has its own stream, so that drawing more numbers for one
-/// (a timing model turned on, say) cannot change what another one produces.
+/// Purpose of a stream of random numbers. Each purpose has its own stream, so drawing more numbers for one (such as an
+/// enabled timing model) does not change another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Which logical pages are written, read and trimmed.
+    /// Choice of the logical pages that are written, read and trimmed.
     Workload,
-    /// How the file system reuses the extents that it freed.
+    /// Reuse of freed extents by the file system.
     Allocation,
-    /// How long each program operation takes, and when requests arrive.
+    /// Durations of program operations, and request arrivals.
     Timing,
-    /// What a loss of power takes.
+    /// Choice of the data that a power cut loses.
     Power,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// The stream that belongs to `purpose` in the run with this `seed`.
+    /// Creates the stream of `purpose` for a run with this `seed`.
     #[must_use]
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
         let mut seeder = seed ^ (purpose as u64 + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
@@ -34,7 +34,7 @@ impl Random {
         Self { state }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
         let s = &mut self.state;
@@ -49,19 +49,19 @@ impl Random {
         result
     }
 
-    /// A number below `limit`, 0 where `limit` is 0. No value is more than `limit` / 2^64 likelier than another.
+    /// Returns a number below `limit`, 0 if `limit` is 0. No value is more than `limit` / 2^64 likelier than another.
     #[inline]
     pub(crate) fn below(&mut self, limit: u32) -> u32 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u32
     }
 
-    /// A number in [0, 1).
+    /// Returns a number in [0, 1).
     #[inline]
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A waiting time with this mean, exponentially distributed (a Poisson process of arrivals).
+    /// Returns an exponentially distributed waiting time with this mean (a Poisson process of arrivals).
     #[inline]
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.fraction()).ln()

@@ -1,4 +1,4 @@
-//! What a run found, as it is printed.
+//! Report of a run, as JSON fields and as text.
 
 use crate::cliff::{self, Cliff};
 use crate::ftl::Counters;
@@ -10,24 +10,24 @@ use crate::timing::{LatencyCounts, Percentiles};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// What a run did.
+/// Results of a run in simulated pages and seconds, before they are scaled to the whole drive.
 #[derive(Default)]
 pub struct SimulationOutcome {
-    /// Interval by interval, times not yet scaled.
+    /// Intervals in order, times not yet scaled.
     pub intervals: Vec<Interval>,
-    /// Bytes that the host wrote in the whole run after preconditioning.
+    /// Bytes written by the host in the whole run, without preconditioning.
     pub host_bytes: u64,
-    /// Of the whole run after preconditioning.
+    /// Page counts of the whole run, without preconditioning.
     pub counters: Counters,
-    /// Pages that the host wrote before the run.
+    /// Pages written by preconditioning.
     pub precondition_pages: u64,
-    /// Bytes of the drive's and the workload's tables.
+    /// Bytes of memory of the drive's and the workload's tables.
     pub memory_bytes: usize,
     totals: Option<[Histogram<u64>; 3]>,
 }
 
 impl SimulationOutcome {
-    /// Adds an interval with its latencies.
+    /// Appends an interval with its latencies, and adds these to the totals.
     pub fn add(&mut self, mut interval: Interval, latencies: LatencyCounts) {
         let LatencyCounts { write, read, flush } = latencies;
         let histograms = [write, read, flush].map(crate::timing::LatencyRecorder::into_histogram);
@@ -35,71 +35,71 @@ impl SimulationOutcome {
         (interval.write_latency, interval.read_latency, interval.flush_latency) = (write, read, flush);
         self.intervals.push(interval);
         match &mut self.totals {
-            // Equal bounds, so nothing can fall outside.
+            // The bounds are equal, so adding cannot fail.
             Some(totals) => totals.iter_mut().zip(&histograms).for_each(|(total, part)| total.add(part).unwrap_or(())),
             totals => *totals = Some(histograms),
         }
     }
 }
 
-/// Latencies over the whole run.
+/// Latency percentiles of the whole run, by kind of request.
 #[derive(Debug, Serialize)]
 pub struct TotalLatencies {
-    /// Writes, from when they were due to when the buffer had them.
+    /// Writes, from due time to acceptance in the write buffer.
     pub write: Option<Percentiles>,
-    /// Reads.
+    /// Reads, from issue to completion.
     pub read: Option<Percentiles>,
-    /// Flushes.
+    /// Flushes, from issue to completion.
     pub flush: Option<Percentiles>,
 }
 
-/// Everything that is printed about a run. Pages are those simulated; bytes and seconds are of the whole drive.
+/// Report of a run. Pages are simulated pages; bytes and seconds are those of the whole drive.
 #[derive(Debug, Serialize)]
 pub struct SimulationReport {
-    /// At steady state: see `steady_state`.
+    /// Write amplification of the second half of the run; see `steady_state`.
     pub write_amplification: f64,
-    /// Pages written by the host in the run, each part of one as a page.
+    /// Pages written by the host in the run; a partial write counts as one page.
     pub host_pages: u64,
-    /// Pages programmed in the run.
+    /// Pages programmed on the flash in the run.
     pub media_pages: u64,
     /// Bytes written by the host in the run.
     pub host_bytes: u64,
-    /// Bytes programmed in the run.
+    /// Bytes programmed on the flash in the run.
     pub media_bytes: u64,
-    /// Pages written before the run.
+    /// Pages written by preconditioning.
     pub precondition_pages: u64,
-    /// Processor time of the simulation, preconditioning included.
+    /// Processor seconds of the simulation, preconditioning included.
     pub cpu_seconds: f64,
-    /// Bytes of the tables that grow with the drive.
+    /// Bytes of memory of the drive's and the workload's tables.
     pub bytes_of_memory: usize,
-    /// Bytes that the drive shows to its host.
+    /// Capacity that the drive reports to its host, in bytes.
     pub capacity_bytes: u64,
-    /// Bytes of those that the workload uses.
+    /// Part of the capacity that the workload uses (the volume), in bytes.
     pub volume_bytes: u64,
-    /// Intrinsic and unpartitioned over-provisioning together.
+    /// Effective over-provisioning, intrinsic and unpartitioned together, as a share of the volume.
     pub effective_over_provisioning: f64,
-    /// How fast the dies and buses program when they do nothing else.
+    /// Program bandwidth of dies and buses without other operations, in bytes per second.
     pub program_bytes_per_second: f64,
-    /// The drive was simulated at 1/scale of its capacity.
+    /// Scale: the drive was simulated at 1/`scale` of its capacity.
     pub scale: u32,
-    /// How long the run was in simulated time.
+    /// Duration of the run in simulated seconds, `None` if the run has no time.
     pub simulated_seconds: Option<f64>,
-    /// What happened in the run, in simulated pages.
+    /// Counts of simulated pages and superblocks in the run.
     pub counters: Counters,
-    /// How steady the end of the run was.
+    /// Steady-state result of the second half of the run.
     pub steady_state: SteadyState,
-    /// Where the drive fell off.
+    /// Onset of the cliff, if there was one.
     pub cliff: Cliff,
-    /// Latencies over the whole run.
+    /// Latency percentiles of the whole run.
     pub latency: TotalLatencies,
-    /// Interval by interval.
+    /// Intervals of the run, in order.
     pub intervals: Vec<Interval>,
-    /// The settings that were given; everything else had its default.
+    /// Settings given by the user; all others had their defaults.
     pub settings: Settings,
 }
 
 impl SimulationReport {
-    /// Concludes from what a run did.
+    /// Builds the report of a run: computes ratios and scales bytes and seconds to the whole drive.
     #[must_use]
     pub fn new(plan: &DrivePlan, mut outcome: SimulationOutcome, cpu_seconds: f64) -> Self {
         let scale = f64::from(plan.scale);

@@ -1,4 +1,4 @@
-//! Every setting of a simulated drive and of what is done to it: as a flag, or under the same name in a profile.
+//! Settings of a simulated drive and its workload, each a flag and a profile key of the same name.
 
 use crate::error::{Error, Result};
 use crate::timing::Arrivals;
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// How victims are chosen.
+/// Victim policy of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -20,7 +20,7 @@ pub enum Policy {
     CostBenefit,
 }
 
-/// How host writes choose among several frontiers.
+/// Rule by which a host write is assigned to one of several frontiers (open superblocks).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementSetting {
@@ -30,7 +30,7 @@ pub enum PlacementSetting {
     Recency,
 }
 
-/// What is done to the drive.
+/// Kind of workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
@@ -44,7 +44,7 @@ pub enum WorkloadKind {
     Trace,
 }
 
-/// What was written before the run begins.
+/// Preconditioning: writes before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precondition {
@@ -56,7 +56,7 @@ pub enum Precondition {
     Random,
 }
 
-/// Whether the time that operations take is modelled.
+/// Whether the timing model is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimingSetting {
@@ -68,7 +68,7 @@ pub enum TimingSetting {
     Off,
 }
 
-/// Declares the settings once: each is an optional flag, an optional key of a profile, and a value to fall back on.
+/// Declares each setting once: as an optional flag and an optional key of a profile.
 macro_rules! settings {
     ($($(#[$attribute:meta])* $field:ident: $kind:ty,)+) => {
         /// The settings that were given. What was not given has a default, which `--help` states.
@@ -79,7 +79,7 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// These settings, and those of `profile` where these say nothing.
+            /// Returns these settings, with those that are not set taken from `profile`.
             #[must_use]
             pub fn over(self, profile: Self) -> Self {
                 Self { $($field: self.$field.or(profile.$field),)+ }
@@ -204,7 +204,7 @@ settings! {
     #[arg(help_heading = "Run")] cliff_factor: f64,
 }
 
-/// When appends are flushed, as written.
+/// Flush setting of appends, as written in a flag or profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SyncSetting {
     /// `write-back`
@@ -254,7 +254,7 @@ impl Settings {
         Self::parse(&std::fs::read_to_string(path).map_err(Error::file(path))?, path)
     }
 
-    /// The profile that `text` is, which was found at `path`.
+    /// Parses the profile `text`; `path` is its file, for error messages.
     ///
     /// # Errors
     /// As [`Settings::read`].
@@ -264,7 +264,7 @@ impl Settings {
     }
 }
 
-/// What the parser said, without its list of everything that it would have taken.
+/// Returns a parser message without its list of all valid keys.
 fn without_list(said: &str) -> String {
     match said.split_once(", expected one of") {
         Some((fault, list)) => {

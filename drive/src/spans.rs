@@ -1,30 +1,30 @@
-//! Byte ranges as pages.
+//! Byte ranges split into pages.
 
 use std::ops::Range;
 
-/// A range of bytes as pages: the page of which a part is touched at its start, the pages that lie wholly in it, and the
-/// page of which a part is touched at its end. A range inside one page has only a head.
+/// Byte range split into pages: a partly covered page at the start (head), whole pages, and a partly covered page at
+/// the end (tail). A range inside one page has only a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageSpan {
-    /// The page touched in part at the start.
+    /// Partly covered page at the start.
     pub head: Option<PagePart>,
-    /// Pages touched wholly.
+    /// Wholly covered pages.
     pub whole: Range<u64>,
-    /// The page touched in part at the end.
+    /// Partly covered page at the end.
     pub tail: Option<PagePart>,
 }
 
-/// A part of a page.
+/// Partly covered page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PagePart {
-    /// Which page.
+    /// Page number.
     pub page: u64,
-    /// How much of it.
+    /// Bytes of the page that are covered.
     pub size_bytes: u64,
 }
 
 impl PageSpan {
-    /// The pages of `size_bytes` (not 0) at `offset_bytes`.
+    /// Splits the range of `size_bytes` bytes (not 0) at `offset_bytes` into pages of `page_bytes`.
     #[must_use]
     pub(crate) fn new(offset_bytes: u64, size_bytes: u64, page_bytes: u64) -> Self {
         let end_bytes = offset_bytes + size_bytes;

@@ -1,16 +1,16 @@
-//! Whether the end of a run was steady, and at what write amplification.
+//! Steady-state test of the end of a run, and its write amplification.
 
 use crate::interval::{Interval, amplification};
 use serde::Serialize;
 
-/// The second half of a run.
+/// Steady-state result of the second half of a run.
 #[derive(Debug, Serialize)]
 pub struct SteadyState {
-    /// Bytes programmed by bytes that the host wrote in the second half of the run.
+    /// Write amplification of the second half of the run.
     pub write_amplification: f64,
-    /// Whether that half was steady in the sense of `definition`.
+    /// Whether that half was steady by `definition`.
     pub is_steady: bool,
-    /// What steady means.
+    /// Criterion of a steady state, in words.
     pub definition: &'static str,
 }
 
@@ -19,7 +19,7 @@ const DEFINITION: &str = "second half of the run (by what the host wrote), in fi
                           Performance Test Specification)";
 const PARTS: usize = 5;
 
-/// Judges the second half of a run.
+/// Tests whether the second half of a run was steady.
 #[must_use]
 pub(crate) fn at_the_end(intervals: &[Interval], page_bytes: u64) -> SteadyState {
     let host_bytes = intervals.last().map_or(0, |interval| interval.end_host_bytes);

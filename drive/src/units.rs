@@ -1,4 +1,4 @@
-//! Sizes and spans of time as people write them: `16KiB`, `7.5TB`, `75us`, `36h`.
+//! Sizes and time spans with units: `16KiB`, `7.5TB`, `75us`, `36h`.
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::str::FromStr;
@@ -29,19 +29,19 @@ pub struct ByteSize(pub u64);
 pub struct TimeSpan(pub f64);
 
 impl TimeSpan {
-    /// Whole nanoseconds.
+    /// Returns the span in nanoseconds, rounded.
     #[must_use]
     pub fn nanoseconds(self) -> u64 {
         (self.0 * 1e9).round() as u64
     }
 }
 
-/// A span of time in nanoseconds; 584 years at most.
+/// Converts a duration to nanoseconds, at most `u64::MAX` (584 years).
 pub fn nanoseconds(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Splits a number from its unit and multiplies.
+/// Parses a number with an optional unit; `None` if it is invalid, negative or not finite.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim().trim_end_matches("/s");
     let unit_at = text.find(|c: char| c.is_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
@@ -66,7 +66,7 @@ impl FromStr for TimeSpan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A rate's "/s" must not be taken off a time.
+        // `scaled` strips the "/s" of a rate, which is wrong on a time.
         let seconds =
             (!text.contains('/')).then(|| scaled(text, &SPAN_UNITS)).flatten().filter(|&seconds| seconds < 1e9);
         let wrong =
@@ -75,7 +75,7 @@ impl FromStr for TimeSpan {
     }
 }
 
-/// A value in a profile is a number or a text with a unit.
+/// Value in a profile: a number, or text with a unit.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {

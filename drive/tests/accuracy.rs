@@ -1,4 +1,4 @@
-//! The simulated steady state against published closed forms, over three seeds each. The formulas are worked out here.
+//! Accuracy of the simulated write amplification against published closed forms, over three seeds each.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,7 +10,7 @@ const OVER_PROVISIONING: [f64; 5] = [0.07, 0.125, 0.20, 0.28, 0.40];
 const SEEDS: [u64; 3] = [1, 2, 3];
 const PAGES_PER_BLOCK: u32 = 256;
 
-/// Where `is_low` turns from true to false between `low` and `high`.
+/// Returns where `is_low` turns from true to false between `low` and `high`.
 fn bisect(mut low: f64, mut high: f64, is_low: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {
         let middle = (low + high) / 2.0;
@@ -19,13 +19,13 @@ fn bisect(mut low: f64, mut high: f64, is_low: impl Fn(f64) -> bool) -> f64 {
     low
 }
 
-/// First-in-first-out (Menon 1995; Xiang and Kurkoski 2012; Desnoyers 2012): A = 1 / (1 - exp(-alpha / A)).
+/// Write amplification A of FIFO (Menon 1995; Xiang and Kurkoski 2012; Desnoyers 2012): A = 1 / (1 - exp(-alpha / A)).
 fn fifo(alpha: f64) -> f64 {
     bisect(1.0 + 1e-9, 1000.0, |a| a < 1.0 / (1.0 - (-alpha / a).exp()))
 }
 
-/// Greedy with b pages per block (Desnoyers 2014): alpha (b - x) / b = H(b) - H(m + 1) + (1 - f) / (m + 1), where
-/// x = m + f is the number of valid pages of the victim, m whole and f in [0, 1); A = b / (b - x).
+/// Write amplification A of greedy with b pages per block (Desnoyers 2014): alpha (b - x) / b = H(b) - H(m + 1) + (1 -
+/// f) / (m + 1), where x = m + f is the number of valid pages of the victim, m whole and f in [0, 1); A = b / (b - x).
 fn greedy(alpha: f64, pages_per_block: u32) -> f64 {
     let b = f64::from(pages_per_block);
     let harmonic = |n: u32| (1..=n).map(|i| 1.0 / f64::from(i)).sum::<f64>();
@@ -38,8 +38,8 @@ fn greedy(alpha: f64, pages_per_block: u32) -> f64 {
     b / (b - x)
 }
 
-/// Hot and cold data at one frontier, first-in-first-out (Desnoyers 2014): A = sum of r / (1 - exp(-(r / f) alpha / A))
-/// over both, f being the share of the space and r that of the writes.
+/// Write amplification A of FIFO for hot and cold data at one frontier (Desnoyers 2014): A = sum of r / (1 - exp(-(r /
+/// f) alpha / A)) over both, f being the share of the space and r that of the writes.
 fn hot_cold_fifo(alpha: f64, hot_space: f64, hot_writes: f64) -> f64 {
     let part = |a: f64, r: f64, f: f64| r / (1.0 - (-(r / f) * alpha / a).exp());
     bisect(1.0 + 1e-9, 1000.0, |a| a < part(a, hot_writes, hot_space) + part(a, 1.0 - hot_writes, 1.0 - hot_space))

@@ -1,4 +1,4 @@
-//! What a run must and must not depend on.
+//! Properties of a run: what its result must and must not depend on.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,7 +10,7 @@ use cliffwatch_drive::units::{ByteSize, TimeSpan};
 use cliffwatch_drive::workload::{Operation, Workload};
 use std::sync::{Arc, Mutex};
 
-/// Keeps every operation that a workload gave.
+/// Workload that keeps every operation of another one.
 struct Recorded {
     inner: Box<dyn Workload>,
     seen: Arc<Mutex<Vec<Operation>>>,
@@ -33,7 +33,7 @@ fn recorded(settings: &Settings) -> (Vec<Operation>, SimulationReport) {
     (operations, report)
 }
 
-/// Forty streams on a drive of 16 GiB.
+/// Settings of forty streams on a drive of 16 GiB.
 fn streams() -> Settings {
     Settings {
         workload: Some(WorkloadKind::Streams),
@@ -54,7 +54,7 @@ fn timing_changes_neither_the_trace_nor_what_the_drive_does() {
         let with = |timing| recorded(&Settings { timing: Some(timing), ..settings.clone() });
         let (trace_off, off) = with(TimingSetting::Off);
         let (trace_on, on) = with(TimingSetting::On);
-        // With timing the layer works ahead, so that operations were made which the run ended before.
+        // With timing the layer is ahead of the clock, so there are operations beyond the end of the run.
         assert!(trace_on.len() >= trace_off.len() && trace_off == trace_on[..trace_off.len()], "the trace differs");
         assert_eq!(off.counters, on.counters);
         assert!(on.latency.write.is_some() && off.latency.write.is_none());
@@ -131,7 +131,7 @@ fn separating_hot_from_cold_lowers_write_amplification() {
     let apart = Settings { frontiers: Some(2), copies_apart: Some(true), ..hot_cold };
     let cost_benefit = Settings { policy: Some(Policy::CostBenefit), ..apart.clone() };
     let (apart, cost_benefit) = (amplification(apart), amplification(cost_benefit));
-    // Greedy mixes both again as it copies, so that only a policy that waits for the cold gains much.
+    // Greedy copies mix hot and cold again, so only cost-benefit gains much from separation.
     assert!(apart < mixed && cost_benefit < 0.7 * mixed, "{mixed} mixed, {apart} apart, {cost_benefit} by benefit");
 }
 
@@ -146,7 +146,7 @@ fn flushing_a_buffer_without_protection_pads_programs_and_waits() {
     let run = |protected| simulate(&DrivePlan::new(settings(protected)).unwrap()).unwrap();
     let (protected, unprotected) = (run(true), run(false));
     assert_eq!(protected.counters.padded_pages, 0);
-    // Programs of two pages: a page of padding beside each page of the host, but for those beside which a copy lies.
+    // A program has two pages: each host page is padded by one, unless a copy fills the program.
     let padding = unprotected.counters.padded_pages as f64 / unprotected.host_pages as f64;
     assert!((0.95..=1.0).contains(&padding), "{padding}");
     let median = |report: &SimulationReport| report.latency.flush.as_ref().unwrap().p50_seconds;
@@ -167,7 +167,7 @@ fn small_appends_are_counted_by_their_bytes_and_not_by_the_pages_that_they_touch
         let written = parts.host_bytes as f64 / asked_bytes as f64;
         assert!((1.0..1.01).contains(&written), "{written} of the fills that were asked for");
         assert_eq!(parts.intervals.last().unwrap().end_host_bytes, parts.host_bytes);
-        // Four parts of a page meet in the write buffer: what is programmed beside copies is what was written.
+        // Four parts of a page are merged in the write buffer: without copies, as much is programmed as was written.
         let counters = &parts.counters;
         let programmed = (counters.host_pages - counters.merged_pages) as f64 * 16_384.0 / parts.host_bytes as f64;
         assert!((0.99..1.1).contains(&programmed), "{programmed}");

@@ -1,4 +1,4 @@
-//! The command as other programs call it.
+//! Tests of the command line as other programs call it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -15,7 +15,7 @@ fn simulate(arguments: &str) -> Output {
     drive(&all)
 }
 
-/// One sentence on standard error that names the flag, and exit code 2.
+/// Asserts that arguments are refused with a message on standard error that names the flag, and exit code 2.
 fn assert_refused(arguments: &str, named: &str) {
     let output = simulate(arguments);
     let message = String::from_utf8(output.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! Writes what fuzzing begins with into fuzz/corpus, made by the encoders themselves:
+//! Writes the seed inputs of fuzzing into fuzz/corpus, made by the encoders themselves:
 //! `cargo run -p cliffwatch-fuzz --example seeds`.
 
 use bytes::BytesMut;
@@ -51,11 +51,11 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Of which answer, and the version counted from the lowest; then the answer.
+/// Encodes a seed: the number of the answer (response) type, its version counted from the lowest, and the answer.
 fn answer(of: u8, version: i16, lowest: i16, answer: &impl Encodable) -> Vec<u8> {
     let mut bytes = BytesMut::new();
     bytes.extend_from_slice(&[of, (version - lowest) as u8]);
-    // A seed that the library does not write would be an empty one, which says nothing.
+    // An answer that cannot be encoded would give an empty seed, which is harmless.
     let _ = answer.encode(&mut bytes, version);
     bytes.to_vec()
 }
@@ -120,7 +120,7 @@ fn answers() -> Vec<Vec<u8>> {
     seeds.extend([1, 2, 5].map(|version| answer(5, version, 1, &offsets)));
     let fetched = OffsetFetchResponse::default().with_topics(vec![fetched]);
     seeds.extend([1, 3, 5].map(|version| answer(12, version, 1, &fetched)));
-    // An assignment has its version, which is 0, before it, as other answers have that of theirs.
+    // An assignment is preceded by its version, 0, as other answers are by theirs.
     let mut assigned = answer(17, 0, 0, &assignment);
     assigned.insert(2, 0);
     seeds.push(assigned);
@@ -142,7 +142,7 @@ fn hot_answers() -> Vec<Vec<u8>> {
         .iter()
         .map(|(answered, version)| answer((version - 3) as u8, *version, 0, answered))
         .chain([answer(7, 11, 0, &fetched)])
-        // Without the second byte, which these have not.
+        // Hot answers have no second byte.
         .map(|mut seed| {
             seed.remove(1);
             seed
@@ -161,12 +161,12 @@ fn batches() -> Vec<Vec<u8>> {
 
 fn compressed_batches() -> Vec<Vec<u8>> {
     let offset = [0; 8];
-    // One record, which is compressed there, after the first offset and the count.
+    // One record, which the target compresses, after the first offset and the count.
     let mut value = [7; 33];
     seal(&mut value, &Identity { producer: 0, partition: 0, sequence: 0, timestamp_microseconds: 1 });
     let record = [&[78, 0, 0, 0, 1, 66], &value[..], &[0]].concat();
     let packed_there = (0..4).map(|kind| [&[1 | kind << 2], &offset[..], &[2, 0, 0, 0], &record].concat());
-    // The payloads of compressed batches, in an envelope of their own.
+    // The payloads of compressed batches in another envelope.
     let samples = cliffwatch_kafka::fuzzing::sample_batches();
     let samples = (0..).zip(&samples);
     let packed =
@@ -198,12 +198,12 @@ const PROFILES: [&str; 6] = [
      buffer-protected: false\nseed: 7\ncliff-factor: 3\nblocks: 64\n",
 ];
 
-/// Options, how many segments, then for each how many records and a byte each; then what is done to them.
+/// Seeds of `segments`: options, number of segments, for each the number of records and a byte each; then the damage.
 const SEGMENTS: [&[u8]; 10] = [
     &[0x28, 2, 4, 1, 2, 3, 4, 3, 5, 6, 7, 2, 8, 9],
     &[0x00, 1, 4, 1, 2, 3, 4, 3, 50, 60, 70],
     &[0x05, 1, 4, 1, 2, 3, 4, 3, 50, 61, 72],
-    // A bit, …
+    // A flipped bit, …
     &[0x28, 1, 4, 1, 2, 3, 4, 2, 5, 6, 0, 1, 70, 0, 4],
     // … the length of the last record, …
     &[0x38, 0, 2, 1, 2, 0, 0, 5, 4, 4],
@@ -232,7 +232,7 @@ fn traces() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Whether there are keys; then records by their shape, with a key and a time each, and what ends a batch.
+/// Seeds of `written_batches`: whether there are keys; records by shape, each with key and time; the end of a batch.
 const WRITTEN_BATCHES: [&[u8]; 5] = [
     &[
         1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0, 0, 1, 0, 0, 0, 0xe1, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 70, 0, 0, 0,

@@ -1,14 +1,14 @@
-//! Memory that ends: a single allocation that no input justifies fails, and with it the program.
+//! Allocator with a size limit: a single allocation above it fails, and with it the program.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Twice what a decompressed batch may take.
+/// Largest single allocation in bytes: twice the limit of a decompressed batch.
 const ALLOCATION_BYTES_MAX: usize = 512 << 20;
 
-/// The system's allocator, except for what is too large.
+/// System allocator that refuses allocations above the limit.
 pub(crate) struct Bounded;
 
-// SAFETY: what is given out and taken back is the system allocator's; null is how an allocator says that it has none.
+// SAFETY: all memory is allocated and freed by the system allocator; null is how an allocator reports a failure.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > ALLOCATION_BYTES_MAX {

@@ -1,5 +1,5 @@
-//! Fuzz targets: plain functions that panic where a promise is broken. `tests/replay.rs` calls them with the inputs that are
-//! kept in `corpus/`; `src/main.rs` has libFuzzer look for more.
+//! Fuzz targets: functions that panic when an invariant is violated. `tests/replay.rs` calls them with the inputs in
+//! `corpus/`; `src/main.rs` searches for more with libFuzzer.
 
 mod bounded;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 #[global_allocator]
 static ALLOCATOR: bounded::Bounded = bounded::Bounded;
 
-/// What takes an input apart.
+/// Fuzz target: decodes and executes one input.
 pub type Target = fn(&[u8]);
 
 /// All targets, by the names of their corpora.
@@ -25,12 +25,12 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("written_batches", cliffwatch_kafka::fuzzing::written_batches),
 ];
 
-/// The target of this name.
+/// Returns the target with this name.
 pub fn target(name: &str) -> Option<Target> {
     TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
-/// A directory for each thread, which its inputs use one after the other.
+/// Executes a target in a temporary directory, one per thread, which its inputs use one after the other.
 fn in_a_directory(target: fn(&Path, &[u8]), input: &[u8]) {
     thread_local! {
         static DIRECTORY: Option<TempDir> = tempfile::tempdir().ok();

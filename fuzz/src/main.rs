@@ -1,5 +1,5 @@
-//! libFuzzer on the target that `FUZZ_TARGET` names. Worth something only where the program was built with its coverage
-//! counted, as tests/fuzz/test_fuzzing.py builds it.
+//! libFuzzer entry point of the target that `FUZZ_TARGET` names. Useful only if the program was built with coverage
+//! instrumentation, as tests/fuzz/test_fuzzing.py does.
 #![no_main]
 
 use cliffwatch_fuzz::{Target, target};

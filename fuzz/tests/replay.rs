@@ -1,4 +1,4 @@
-//! Every input that is kept is taken without a panic: seeds, what fuzzing found that leads further, and what once failed.
+//! Replay of all corpus inputs (seeds, inputs found by fuzzing, former failures): none may panic.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -21,7 +21,7 @@ fn every_input_that_is_kept_is_taken() {
     for (name, target) in TARGETS {
         let directory = corpora().join(name);
         for input in names(&directory) {
-            // Shown where it fails.
+            // Shown if the test fails.
             println!("{name}/{input}");
             target(&fs::read(directory.join(input)).unwrap());
         }

@@ -1,4 +1,4 @@
-//! The file that holds a drive's content: opened without following links beyond the first, checked, and locked.
+//! Backing file of a drive: opened without following links beyond the first, checked, and locked.
 
 use crate::error::{Error, Result};
 use std::fs::{File, Metadata, OpenOptions};
@@ -7,19 +7,20 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// An open backing file.
+/// Open and locked backing file.
 #[derive(Debug)]
 pub(super) struct Backing {
-    /// It is locked until this is closed.
+    /// File handle, which holds the lock until it is closed.
     pub(super) file: File,
-    /// The file's name, where it was not there before.
+    /// Path of the file if it was created by this call.
     pub(super) made: Option<PathBuf>,
 }
 
-/// Opens a backing file, for this process alone; makes it, for its owner alone, if it is not there.
+/// Opens and locks a backing file for this process; creates it with mode 0600 if it does not exist. Returns
+/// [`Error::Setting`] if it is in use or refused, without waiting.
 ///
-/// `path` may be a link to the file. Another user may have put anything in the place of what it leads to, such as
-/// another link, so that has to be a regular file with one name that is this user's and closed to all others.
+/// `path` may be a symbolic link to the file. Another user may have replaced the target, for instance by another link,
+/// so that has to be a regular file of this user with one name and without access for others.
 pub(super) fn open(path: &Path) -> Result<Backing> {
     let target = path.read_link().ok().map(|target| path.parent().unwrap_or(Path::new(".")).join(target));
     let real = target.as_deref().unwrap_or(path);
@@ -54,7 +55,8 @@ fn refused(path: &Path, reason: &str) -> Error {
     Error::setting("backing", format!("{} {reason}: give a file that a drive of this user made", path.display()))
 }
 
-/// Links of root and of this user on the way to the file are followed: a directory may be moved so.
+/// Returns the reason to refuse a path that leads through a symbolic link of another user. Links of root and of this
+/// user are followed, as they may serve to move a directory.
 fn why_another_user_leads(path: &Path) -> Option<String> {
     // SAFETY: this call only returns a number.
     let user = unsafe { libc::geteuid() };
@@ -85,7 +87,7 @@ fn why_foreign(status: &Metadata, is_linked_to: bool) -> Option<String> {
     (mode & 0o077 != 0).then(|| format!("is open to other users (mode {mode:04o})"))
 }
 
-/// The process that has locked the file, as /proc/locks lists it.
+/// Returns the process that holds the lock on the file, as listed in /proc/locks.
 fn holder(status: &Metadata) -> Option<String> {
     let place = format!("{:02x}:{:02x}:{}", libc::major(status.dev()), libc::minor(status.dev()), status.ino());
     let locks = std::fs::read_to_string("/proc/locks").ok()?;

@@ -1,4 +1,4 @@
-//! Finds and removes what a killed drive left: its dead mount, loop devices on its file, and file systems on those.
+//! Cleanup after a killed drive: its dead mount, loop devices on its file, and file systems on those.
 
 use super::filesystem::FILE_NAME;
 use super::mount_source::is_drive_source;
@@ -13,28 +13,28 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What was found and removed.
+/// Mounts and loop devices that a cleanup removed.
 #[derive(Debug, Default, serde::Serialize)]
 pub struct Removed {
-    /// Mounts of drives whose process is gone.
+    /// Mount points of drives whose process is gone.
     pub drives: Vec<PathBuf>,
-    /// Loop devices that were attached to them.
+    /// Loop devices that were attached to those drives.
     pub loop_devices: Vec<PathBuf>,
-    /// Mounts of file systems on those.
+    /// Mount points of file systems on those loop devices.
     pub filesystems: Vec<PathBuf>,
 }
 
-/// Detaches a loop device from its file; from the kernel's `loop.h`.
+/// Request of the kernel's `loop.h` that detaches a loop device from its file.
 const LOOP_CLR_FD: libc::Ioctl = 0x4c01;
-/// Reads the status of a loop device: the file that it lies on, first of all; from there, too.
+/// Request of the kernel's `loop.h` that reads a loop device's status, which begins with the device of its file.
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4c05;
-/// Of `struct loop_info64`, whose first word is the device that the file is on.
+/// Length of `struct loop_info64` in 64-bit words; the first is the device that the file is on.
 const LOOP_INFO_WORDS: usize = 29;
-/// A process that has ended is known at once; one that does not answer for this long has not.
+/// Longest wait for a mount to answer: a drive that has ended fails at once, one that is stopped does not answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Removes everything that belongs to drives whose process is gone. What belongs to a living drive is not touched, nor
-/// is a dead one that something else is mounted over, until all others are removed.
+/// Removes the mounts, loop devices and file systems of drives whose process is gone. Running drives are not touched. A
+/// dead drive that something else is mounted over is skipped, and reported after all others are removed.
 ///
 /// # Errors
 /// [`Error::System`] for the first thing that cannot be removed.
@@ -63,13 +63,13 @@ pub fn remove() -> Result<Removed> {
     covered.map(|()| removed)
 }
 
-/// Unmounts the drive that is mounted on `directory`, which the mount table names so.
+/// Unmounts the drive on `directory`, which has to be named as in the mount table.
 ///
 /// # Errors
-/// [`Error::System`], also where something else is mounted over it, which the system would unmount instead.
+/// [`Error::System`] if no drive is mounted there, if it is in use, or if something else is mounted over it.
 pub fn unmount_drive(directory: &Path) -> Result<()> {
     let mounts = mounts()?;
-    // Of several at one place, the last is the one that can be seen.
+    // Of several mounts on one path, only the last is visible.
     let Some(drive) = mounts.iter().rfind(|mount| mount.serves_drive() && mount.point == directory) else {
         return Err(refused("unmounting", directory)(std::io::Error::other("no drive is mounted there")));
     };
@@ -77,15 +77,15 @@ pub fn unmount_drive(directory: &Path) -> Result<()> {
     unmount(drive, false).map_err(refused("unmounting", directory))
 }
 
-/// An unmount by name takes away what was mounted there last, and a lazy one all that is mounted below as well. So neither
-/// may be done while anything is mounted over the drive's own mounts: its file, and the file systems on its devices.
+/// Checks that nothing else is mounted over the drive's own mounts: its file, and the file systems on its devices. An
+/// unmount by path removes the topmost mount, and a lazy one also everything mounted below it.
 fn check_uncovered(mounts: &[Mount], drive: &Mount, devices: &[LoopDevice]) -> Result<()> {
     let is_own = |mount: &Mount| mount.id == drive.id || devices.iter().any(|device| device.number == mount.device);
     let mut own: HashSet<u64> = mounts.iter().filter(|mount| is_own(mount)).map(|mount| mount.id).collect();
     let over = |own: &HashSet<u64>| {
         mounts.iter().find(|mount| !own.contains(&mount.id) && own.contains(&mount.parent)).cloned()
     };
-    // The last of several is the one that a user can unmount.
+    // Of several, the last is the one that a user can unmount.
     let mut foreign = None;
     while let Some(mount) = over(&own) {
         own.insert(mount.id);
@@ -106,7 +106,7 @@ fn refused(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::System { what, source, advice: "run as root, after ending what still uses it" }
 }
 
-/// Unmounts; `lazily` even what is in use, which goes away with its last user.
+/// Unmounts; `lazily` (`MNT_DETACH`) even a mount in use, which then ends with its last user.
 fn unmount(mount: &Mount, lazily: bool) -> std::io::Result<()> {
     check_leads_to(mount)?;
     let path = CString::new(mount.point.as_os_str().as_bytes())?;
@@ -118,7 +118,7 @@ fn unmount(mount: &Mount, lazily: bool) -> std::io::Result<()> {
     }
 }
 
-/// Checks that the path of a mount leads to it: where something is mounted over a directory above, it leads elsewhere.
+/// Checks that the path of a mount leads to it, which fails if something is mounted over a directory above.
 fn check_leads_to(mount: &Mount) -> std::io::Result<()> {
     let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&mount.point)?;
     let information = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", place.as_raw_fd()))?;
@@ -129,7 +129,7 @@ fn check_leads_to(mount: &Mount) -> std::io::Result<()> {
     Err(std::io::Error::other("the path leads to another mount by now, as something is mounted over a directory above"))
 }
 
-/// What a mount is of and where, and the mount that it is mounted on. `options` are those of the file system.
+/// Entry of the mount table. `parent` is the mount that it is mounted on, `options` are those of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
     id: u64,
@@ -142,7 +142,8 @@ struct Mount {
 }
 
 impl Mount {
-    /// Whether this user's process serves, or served, a drive there: any user may give a mount any source.
+    /// Whether a process of this user serves, or served, a drive there. The source alone proves nothing: any user can
+    /// set it.
     fn serves_drive(&self) -> bool {
         // SAFETY: this call only returns a number.
         let user = format!("user_id={}", unsafe { libc::getuid() });
@@ -153,12 +154,12 @@ impl Mount {
 
 fn mounts() -> Result<Vec<Mount>> {
     let table = "/proc/self/mountinfo";
-    // A name in it may be of any bytes but a newline.
+    // A path in it may hold any byte but a newline.
     let bytes = std::fs::read(table).map_err(Error::file(table))?;
     Ok(bytes.split(|&byte| byte == b'\n').filter_map(parse_mount).collect())
 }
 
-/// A line such as `36 35 98:0 / /mnt rw,noatime - ext4 /dev/sda1 rw`, with any number of fields before the dash.
+/// Parses a line such as `36 35 98:0 / /mnt rw,noatime - ext4 /dev/sda1 rw`, with any number of fields before the dash.
 fn parse_mount(line: &[u8]) -> Option<Mount> {
     let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let dash = fields.iter().skip(6).position(|field| *field == b"-")? + 6;
@@ -176,7 +177,7 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Undoes the kernel's octal escapes: a backslash and three digits.
+/// Decodes the kernel's octal escapes: a backslash and three digits.
 fn unescape(text: &[u8]) -> OsString {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -190,27 +191,28 @@ fn unescape(text: &[u8]) -> OsString {
     OsString::from_vec(plain)
 }
 
-/// Whether the process behind a FUSE mount is gone. One that is stopped answers nothing, and is not.
+/// Whether the process behind a FUSE mount is gone. A stopped one is not: it does not answer within the 2 s that this
+/// waits.
 fn is_dead(directory: &Path) -> bool {
     let (answer, answered) = mpsc::channel();
     let directory = directory.to_owned();
     std::thread::spawn(move || {
         let error = std::fs::metadata(&directory).err();
-        // Nothing waits for it after the patience.
+        // After the timeout there is no receiver.
         let _ = answer.send(error.and_then(|error| error.raw_os_error()));
     });
     matches!(answered.recv_timeout(ANSWER_PATIENCE), Ok(Some(libc::ENOTCONN)))
 }
 
-/// A loop device's node and number.
+/// Device node and number of a loop device.
 #[derive(Clone, Debug)]
 struct LoopDevice {
     node: PathBuf,
     number: libc::dev_t,
 }
 
-/// The loop devices over a file of the mount: by what the kernel has open, as another mount namespace may have another
-/// file under that name.
+/// Returns the loop devices on the drive's file, found by the file that the kernel has open: another mount namespace
+/// may have another file under that name.
 fn loop_devices_on(mount: &Mount) -> Vec<LoopDevice> {
     let Ok(entries) = std::fs::read_dir("/sys/block") else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(PathBuf::from(entry.ok()?.file_name())));
@@ -219,7 +221,7 @@ fn loop_devices_on(mount: &Mount) -> Vec<LoopDevice> {
         let node = Path::new("/dev").join(name);
         let device = File::open(&node).ok()?;
         let is_on_it = match device_below(&device) {
-            // Kernels that ask the dead file system for that, too.
+            // Some kernels ask the dead file system for this as well: compare the name.
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => {
                 name_of_file.trim_ascii_end() == mount.point.join(FILE_NAME).as_os_str().as_bytes()
             }
@@ -230,7 +232,7 @@ fn loop_devices_on(mount: &Mount) -> Vec<LoopDevice> {
     devices.collect()
 }
 
-/// The device of the file system that the file behind a loop device is on.
+/// Returns the device of the file system that holds a loop device's file.
 fn device_below(device: &File) -> std::io::Result<libc::dev_t> {
     let mut information = [0_u64; LOOP_INFO_WORDS];
     // SAFETY: the descriptor is open, and the kernel fills in a structure of that size, for which there is room.

@@ -1,4 +1,4 @@
-//! Answers that are held back until they are due, in one thread however many there are.
+//! Replies that are held back until they are due, all in one thread.
 
 use crate::sync::lock;
 use std::cmp::Reverse;
@@ -11,7 +11,7 @@ type Answer = Box<dyn FnOnce() + Send>;
 
 struct DelayedAnswer {
     due: Instant,
-    /// Keeps answers that are due at the same time in order.
+    /// Sequence number, which keeps replies that are due at the same time in order.
     number: u64,
     answer: Answer,
 }
@@ -36,11 +36,11 @@ impl Ord for DelayedAnswer {
     }
 }
 
-/// What the thread shares with those who hand answers over.
+/// Queue shared by the thread that sends replies and those that hand them over.
 #[derive(Default)]
 struct AnswerQueue {
     state: Mutex<QueueState>,
-    /// Something is due sooner than what the thread waits for, or nothing will come any more.
+    /// Signals an earlier due time, or the end of the queue.
     changed: Condvar,
 }
 
@@ -51,20 +51,20 @@ struct QueueState {
     is_closed: bool,
 }
 
-/// The queue of answers. Dropping it gives the answers still held back at once and ends its thread.
+/// Queue of delayed replies. Dropping it sends the pending replies at once and joins its thread.
 pub struct Delay {
     queue: Arc<AnswerQueue>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Answers due sooner than this are given at once: handing them over would take longer.
+/// Replies due within this time are sent at once: handing them over would take longer.
 const AT_ONCE: Duration = Duration::from_micros(15);
 
 impl Delay {
-    /// Starts the thread.
+    /// Creates a queue and starts its thread.
     ///
     /// # Errors
-    /// The system's, if it has no thread to give.
+    /// The system's error, if the thread cannot be started.
     pub fn new() -> std::io::Result<Self> {
         let queue = Arc::new(AnswerQueue::default());
         let shared = Arc::clone(&queue);
@@ -72,7 +72,7 @@ impl Delay {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Gives an answer when it is due.
+    /// Calls `answer` when it is due, from the queue's thread; from this thread if it is due within 15 µs.
     pub fn at(&self, due: Instant, answer: impl FnOnce() + Send + 'static) {
         if due.saturating_duration_since(Instant::now()) <= AT_ONCE {
             return answer();
@@ -86,7 +86,7 @@ impl Delay {
             state.pending.push(Reverse(DelayedAnswer { due, number, answer }));
             is_first
         };
-        // The thread is left asleep where it need not wake any sooner: waking it costs as much as an answer.
+        // Wake the thread only for an earlier due time: a wake-up costs as much as a reply.
         if is_first {
             self.queue.changed.notify_one();
         }
@@ -98,7 +98,7 @@ impl Drop for Delay {
         lock(&self.queue.state).is_closed = true;
         self.queue.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // Only an answer can panic there, and then there is nothing left to wait for.
+            // The thread panics only if a reply does; there is nothing left to wait for then.
             let _ = thread.join();
         }
     }
@@ -129,7 +129,7 @@ fn give_when_due(queue: &AnswerQueue) {
     }
 }
 
-/// Has the kernel wake this thread when it asks to be, not up to 50 µs later to save power.
+/// Sets this thread's timer slack to 1 ns: by default the kernel may wake it 50 µs late to save power.
 fn sleep_precisely() {
     // SAFETY: this option takes one number and changes nothing but this thread's timer slack.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };

@@ -1,4 +1,4 @@
-//! The modelled drive: what each request does to it, and when it would be done.
+//! Modelled drive: effect of each request on the translation layer, and the time at which it completes.
 
 use crate::error::Result;
 use crate::ftl::{CostBenefit, Counters, Fifo, Ftl, Greedy, PartialWrite, SavedLayer, Untimed, VictimPolicy};
@@ -7,52 +7,53 @@ use crate::settings::Policy;
 use crate::spans::{PagePart, PageSpan};
 use crate::timing::Flash;
 
-/// What a request is.
+/// Kind of a request to the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RequestKind {
-    /// Data is read.
+    /// Read of data.
     Read,
-    /// Data is written.
+    /// Write of data.
     Write,
-    /// Data is no longer needed.
+    /// Trim (discard) of data.
     Trim,
-    /// What was written must survive a loss of power.
+    /// Flush: data written before must survive a loss of power.
     Flush,
 }
 
 impl RequestKind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Flush];
 
-    /// The name in metrics and faults.
+    /// Returns the name in metrics and faults.
     #[must_use]
     pub fn name(self) -> &'static str {
         ["read", "write", "trim", "flush"][self as usize]
     }
 }
 
-/// A translation layer whatever its policy.
+/// Translation layer of a drive, with its timing, for any victim policy.
 pub trait TranslationLayer: Send {
-    /// Makes a request at `now_nanoseconds`; returns when it is done. The range lies inside the drive.
+    /// Executes a request that arrives at `now_nanoseconds`; returns when it is done. The range must lie inside the
+    /// drive.
     fn perform(&mut self, operation: RequestKind, offset_bytes: u64, size_bytes: u64, now_nanoseconds: u64) -> u64;
-    /// Counts since the drive was new.
+    /// Returns the page counts since the drive was new.
     fn counters(&self) -> Counters;
-    /// Bytes that the host wrote since the drive was new.
+    /// Returns the bytes written by the host since the drive was new.
     fn host_bytes(&self) -> u64;
-    /// Share of superblocks that are clean.
+    /// Returns the share of superblocks that are clean (erased), 0 to 1.
     fn clean_ratio(&self) -> f64;
-    /// Share of the flash's pages that hold what the host wrote and did not discard.
+    /// Returns the share of physical pages that hold mapped data: written and not trimmed.
     fn mapped_ratio(&self) -> f64;
-    /// Superblocks of the drive.
+    /// Returns the number of superblocks of the drive.
     fn total_blocks(&self) -> u32;
-    /// What must be kept.
+    /// Finishes garbage collection in progress and returns the state to save.
     fn save(&mut self) -> SavedLayer;
-    /// Takes on what was kept; `None` if it does not fit.
+    /// Restores a saved state; `None` if it is damaged or of another geometry.
     fn restore(&mut self, state: SavedLayer) -> Option<()>;
 }
 
-/// The layer of a plan, new.
+/// Creates the translation layer of a plan, for a new drive.
 ///
 /// # Errors
 /// Those of [`Ftl::new`].
@@ -66,7 +67,7 @@ pub fn layer(plan: &DrivePlan) -> Result<Box<dyn TranslationLayer>> {
 
 struct ModelledDrive<V> {
     ftl: Ftl<V>,
-    /// `None` where requests take no time.
+    /// Timing model of the flash, `None` where requests take no time.
     flash: Option<Flash>,
     page_bytes: u64,
     buffer_protected: bool,

@@ -1,50 +1,50 @@
-//! What can be made to go wrong with an emulated drive.
+//! Faults that can be injected into an emulated drive.
 
 use super::drive::RequestKind;
 use super::power::PowerCut;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// The faults in force. The default is none.
+/// Faults in force on an emulated drive. The default is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Faults {
-    /// Seconds added to every request of an operation.
+    /// Seconds added to every request, by operation.
     pub added_latency_seconds: AddedLatency,
-    /// Writes and trims fail as on a drive that has used up its spare blocks.
+    /// Fails writes and trims with EROFS, as on a drive that has used up its spare blocks.
     pub read_only: bool,
-    /// Operations that fail with a media error.
+    /// Operations that fail with a media error (EIO).
     pub failing: Vec<RequestKind>,
-    /// No request is answered for so many seconds from when this fault is set.
+    /// Seconds, from when this fault is set, in which no request is answered.
     pub stall_seconds: f64,
-    /// The temperature that the drive reports, instead of its own.
+    /// Temperature that the drive reports in °C, instead of the modelled one.
     pub temperature_celsius: Option<f64>,
-    /// Power is cut, and comes back when this fault is gone.
+    /// Power cut; power returns when this fault is removed.
     pub power_cut: Option<PowerCut>,
 }
 
-/// Added latency by operation, in seconds.
+/// Latency added to each request, by operation, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AddedLatency {
-    /// Added to reads.
+    /// Seconds added to reads.
     pub read: f64,
-    /// Added to writes.
+    /// Seconds added to writes.
     pub write: f64,
-    /// Added to trims.
+    /// Seconds added to trims.
     pub trim: f64,
-    /// Added to flushes.
+    /// Seconds added to flushes.
     pub flush: f64,
 }
 
-/// Faults longer than this are mistakes.
+/// Largest time of a fault, in seconds; longer ones are rejected.
 const LONGEST_SECONDS: f64 = 3600.0;
 
 impl Faults {
-    /// Reads faults from JSON.
+    /// Parses faults from JSON.
     ///
     /// # Errors
-    /// One sentence that says what is wrong with them.
+    /// A sentence that names what is invalid.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let faults: Self =
             serde_json::from_slice(json).map_err(|error| format!("faults must be a JSON object: {error}"))?;
@@ -56,7 +56,7 @@ impl Faults {
         }
     }
 
-    /// The error that a request of this operation ends with, if one is in force.
+    /// Returns the error number with which a request of this operation fails, `None` if no such fault is in force.
     #[must_use]
     pub fn error(&self, operation: RequestKind) -> Option<i32> {
         if self.failing.contains(&operation) {
@@ -65,7 +65,8 @@ impl Faults {
         (self.read_only && matches!(operation, RequestKind::Write | RequestKind::Trim)).then_some(libc::EROFS)
     }
 
-    /// By how much a request of this operation at `now` is delayed beyond its own time, given when the faults were set.
+    /// Returns the delay of a request at `now` beyond its modelled time: added latency, and the rest of a stall set at
+    /// `set_at`.
     #[must_use]
     pub fn delay(&self, operation: RequestKind, set_at: Instant, now: Instant) -> Duration {
         let AddedLatency { read, write, trim, flush } = self.added_latency_seconds;

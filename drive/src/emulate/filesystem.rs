@@ -1,4 +1,4 @@
-//! The file system that the kernel sees: one directory with one file, `drive`.
+//! FUSE file system of an emulated drive: one directory with one file, `drive`.
 
 use super::delay::Delay;
 use super::drive::{RequestKind, TranslationLayer};
@@ -19,37 +19,38 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The file's name in the directory.
+/// Name of the file in the directory.
 pub const FILE_NAME: &str = "drive";
 
 const FILE: INodeNo = INodeNo(2);
-/// Nothing about the directory or the file ever changes.
+/// How long the kernel may cache entries and attributes, which never change.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 const LARGEST_REQUEST_BYTES: u32 = 1 << 20;
 const BACKGROUND_REQUESTS: u16 = 256;
 
-/// An emulated drive: what all threads share.
+/// State of an emulated drive, shared by all threads.
 pub struct DriveState {
-    /// The modelled drive.
+    /// Translation layer and timing of the modelled drive.
     pub layer: Mutex<Box<dyn TranslationLayer>>,
-    /// The faults in force, and since when.
+    /// Faults in force, and when they were set.
     pub faults: Mutex<(Faults, Instant)>,
-    /// Whether it has power.
+    /// Power state of the drive.
     pub power: Power,
-    /// Whether what was answered outlives a loss of power.
+    /// Whether completed writes survive a loss of power (protected write buffer).
     pub buffer_protected: bool,
-    /// What was asked of the drive.
+    /// Request counters and latencies.
     pub requests: Requests,
-    /// When time began.
+    /// Time origin of the timing model.
     pub started: Instant,
-    /// The content.
+    /// Backing file, which holds the content.
     pub backing: File,
-    /// Bytes of the file.
+    /// Size of the drive in bytes.
     pub size_bytes: u64,
 }
 
 impl DriveState {
-    /// Accounts for a request that arrives now: when it is due to be answered and how long that takes, or its error.
+    /// Accounts for a request that arrives now. Returns when its reply is due and its latency, or its error: an
+    /// injected fault, no power, or a range beyond the drive.
     fn begin(&self, operation: RequestKind, offset_bytes: u64, size_bytes: u64) -> Result<(Instant, Duration), Errno> {
         self.requests.begin();
         let now = Instant::now();
@@ -69,7 +70,7 @@ impl DriveState {
         Ok((now + latency, latency))
     }
 
-    /// Changes the content, as a drive does that may lose its power.
+    /// Changes the content with `change`, so that a power cut can undo what is not durable.
     fn take(
         &self,
         operation: RequestKind,
@@ -81,7 +82,7 @@ impl DriveState {
         self.power.take(operation, bytes, self.buffer_protected, &self.backing, change)
     }
 
-    /// Accounts for a request whose work on the backing file has been done.
+    /// Accounts for a request whose I/O on the backing file is done.
     fn end(&self, operation: RequestKind, size_bytes: u64, latency: Duration, result: &std::io::Result<()>) {
         match result {
             Ok(()) => self.requests.end(operation, size_bytes, latency),
@@ -89,7 +90,7 @@ impl DriveState {
         }
     }
 
-    /// Frees a range of the backing file, which reads as zeros from then on.
+    /// Punches a hole into the backing file: the range takes no space and reads as zeros from then on.
     fn punch(&self, offset_bytes: u64, size_bytes: u64) -> std::io::Result<()> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let (Ok(offset), Ok(size)) = (i64::try_from(offset_bytes), i64::try_from(size_bytes)) else {
@@ -103,7 +104,7 @@ impl DriveState {
     }
 }
 
-/// Answers the kernel.
+/// Handler of the kernel's FUSE requests.
 pub struct OneFile {
     shared: Arc<DriveState>,
     delay: Delay,
@@ -111,10 +112,10 @@ pub struct OneFile {
 }
 
 impl OneFile {
-    /// Serves this drive.
+    /// Creates the handler of this drive, with a thread for delayed replies.
     ///
     /// # Errors
-    /// The system's, if it has no thread to give.
+    /// The system's error, if the thread cannot be started.
     pub fn new(shared: Arc<DriveState>) -> std::io::Result<Self> {
         Ok(Self { shared, delay: Delay::new()?, mounted_at: SystemTime::now() })
     }
@@ -145,7 +146,7 @@ impl OneFile {
         })
     }
 
-    /// Answers a request that has no content to give.
+    /// Replies to a request without data when it is due.
     fn finish(
         &self,
         operation: RequestKind,
@@ -169,7 +170,7 @@ impl OneFile {
 
 impl Filesystem for OneFile {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Each is refused by kernels that do not know it, and costs only speed where it is.
+        // Kernels that do not know one of these refuse it, which costs only speed.
         let _ =
             config.add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_MAX_PAGES | InitFlags::FUSE_BIG_WRITES);
         let _ = config.set_max_write(LARGEST_REQUEST_BYTES);
@@ -279,8 +280,8 @@ impl Filesystem for OneFile {
         });
     }
 
-    /// A flush reaches the modelled drive only: the backing file is made durable when the drive is unmounted, because what
-    /// the disk below does must not show in the times of the modelled one.
+    /// Flushes the modelled drive only: the backing file is synced when the drive is unmounted, because the latency of
+    /// the disk below must not show in that of the modelled drive.
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
         match self.shared.begin(RequestKind::Flush, 0, 0) {
             Ok(timing) => {
@@ -291,7 +292,8 @@ impl Filesystem for OneFile {
         }
     }
 
-    /// Discards and zeroing arrive as holes to be punched; either makes the pages free, as deallocating them does on NVMe.
+    /// Trims a range: discards and zeroing arrive as holes to punch, and either unmaps the pages, as deallocation does
+    /// on NVMe.
     fn fallocate(
         &self,
         _: &Request,

@@ -1,4 +1,4 @@
-//! How the emulated drive is: counters for Prometheus, and the shape of an NVMe health log.
+//! Health of the emulated drive: metrics for Prometheus, and a health log in the form of NVMe SMART.
 
 use super::drive::RequestKind;
 use crate::ftl::Counters;
@@ -11,37 +11,37 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Bounds of the latency buckets: 2^-15 s (31 µs) to 64 s.
+/// Number of latency buckets, with upper bounds of 2^-15 s (31 µs) to 64 s.
 const BUCKETS: usize = 22;
 const FIRST_BOUND_SECONDS: f64 = 1.0 / 32768.0;
 
-/// What was counted of one operation.
+/// Counters of one kind of request.
 #[derive(Default)]
 struct RequestTally {
     requests: AtomicU64,
     bytes: AtomicU64,
     errors: AtomicU64,
     nanoseconds: AtomicU64,
-    /// Requests by the first bound that is not below their latency; the last is for those above all bounds.
+    /// Requests by the lowest bound not below their latency; the last bucket is for those above all bounds.
     buckets: [AtomicU64; BUCKETS + 1],
 }
 
-/// Counters of the requests since the drive was mounted.
+/// Request counters since the drive was mounted.
 #[derive(Default)]
 pub struct Requests {
     tallies: [RequestTally; 4],
     under_way: AtomicU64,
-    /// The same latencies finely, since they were last forgotten.
+    /// Latencies in fine resolution, since they were last reset.
     latencies: Mutex<[LatencyRecorder; 4]>,
 }
 
 impl Requests {
-    /// A request begins.
+    /// Counts a request that starts.
     pub fn begin(&self) {
         self.under_way.fetch_add(1, Relaxed);
     }
 
-    /// A request ends well, after the time that the model (and the faults) gave it.
+    /// Counts a request that succeeded, with the latency of the model and of injected faults.
     pub fn end(&self, operation: RequestKind, size_bytes: u64, latency: Duration) {
         let tally = &self.tallies[operation as usize];
         tally.requests.fetch_add(1, Relaxed);
@@ -54,7 +54,7 @@ impl Requests {
         self.under_way.fetch_sub(1, Relaxed);
     }
 
-    /// Percentiles of the latencies that the model gave, by operation, since they were last forgotten.
+    /// Returns percentiles of the modelled latencies since the last reset, in seconds by operation, as JSON.
     #[must_use]
     pub fn latencies(&self) -> Value {
         let recorders = lock(&self.latencies).clone();
@@ -63,12 +63,12 @@ impl Requests {
         json!({"read": read, "write": write, "trim": trim, "flush": flush})
     }
 
-    /// Begins to measure latencies afresh.
+    /// Resets the latencies of which percentiles are reported.
     pub fn forget_latencies(&self) {
         *lock(&self.latencies) = Default::default();
     }
 
-    /// A request fails.
+    /// Counts a request that failed.
     pub fn fail(&self, operation: RequestKind) {
         self.tallies[operation as usize].errors.fetch_add(1, Relaxed);
         self.under_way.fetch_sub(1, Relaxed);
@@ -91,12 +91,12 @@ fn bound_seconds(bucket: usize) -> f64 {
     FIRST_BOUND_SECONDS * (1u64 << bucket) as f64
 }
 
-/// Cycles of programming and erasing that TLC NAND is commonly rated for; by them wear is reported.
+/// Program/erase cycles that TLC NAND is commonly rated for, on which reported wear is based.
 const RATED_CYCLES: f64 = 3000.0;
 const IDLE_CELSIUS: f64 = 35.0;
 const BUSY_CELSIUS: f64 = 70.0;
 
-/// A temperature that rises towards [`BUSY_CELSIUS`] as far as the flash is busy, with a time constant of a minute.
+/// Temperature model: rises towards [`BUSY_CELSIUS`] with the load of the flash, with a time constant of a minute.
 pub struct Thermometer {
     celsius: f64,
     measured_at: Duration,
@@ -104,13 +104,13 @@ pub struct Thermometer {
 }
 
 impl Thermometer {
-    /// A cool drive that has programmed so much already.
+    /// Creates the model of a drive at idle temperature that has programmed `media_bytes` so far.
     #[must_use]
     pub fn new(media_bytes: u64) -> Self {
         Self { celsius: IDLE_CELSIUS, measured_at: Duration::ZERO, media_bytes }
     }
 
-    /// The temperature at this time after the mount.
+    /// Updates and returns the temperature in °C; `now` is the time since the mount.
     pub fn measure(&mut self, now: Duration, media_bytes: u64, program_bytes_per_second: f64) -> f64 {
         let seconds = now.saturating_sub(self.measured_at).as_secs_f64();
         if seconds > 0.0 {
@@ -124,46 +124,46 @@ impl Thermometer {
     }
 }
 
-/// Everything about the drive at one moment.
+/// Health of the drive at one moment.
 pub struct Health<'a> {
-    /// The labels `device` and `serial`.
+    /// Label `device` of the metrics.
     pub device: &'a str,
-    /// See `device`.
+    /// Label `serial` of the metrics.
     pub serial: &'a str,
-    /// Counts since the drive was new.
+    /// Page counts since the drive was new.
     pub counters: Counters,
     /// Bytes written by the host since the drive was new.
     pub host_bytes: u64,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_bytes: u64,
-    /// Share of superblocks that are clean.
+    /// Share of superblocks that are clean (erased), 0 to 1.
     pub clean_ratio: f64,
-    /// Share of the flash's pages that hold what the host wrote and did not discard.
+    /// Share of physical pages that hold mapped data: written and not trimmed.
     pub mapped_ratio: f64,
     /// Superblocks of the drive.
     pub total_blocks: u32,
-    /// Degrees.
+    /// Temperature in °C.
     pub temperature_celsius: f64,
     /// Whether the drive refuses writes.
     pub read_only: bool,
-    /// Requests since the mount.
+    /// Request counters since the mount.
     pub requests: &'a Requests,
 }
 
 impl Health<'_> {
-    /// Bytes programmed since the drive was new.
+    /// Returns the bytes programmed on the flash since the drive was new.
     #[must_use]
     pub fn media_bytes(&self) -> u64 {
         self.counters.media_pages() * self.page_bytes
     }
 
-    /// Mean cycles of a superblock by those it is rated for.
+    /// Returns the used share of the rated life: mean erase cycles of a superblock / rated cycles.
     #[must_use]
     pub fn used_ratio(&self) -> f64 {
         self.counters.erased_blocks as f64 / f64::from(self.total_blocks) / RATED_CYCLES
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the metrics in the text format of Prometheus.
     #[must_use]
     pub fn exposition(&self) -> String {
         let mut out = String::with_capacity(8192);
@@ -240,7 +240,8 @@ impl Health<'_> {
         }
     }
 
-    /// The health log in the names and units of the NVMe SMART log: data units are 1000 x 512 bytes, temperature is Kelvin.
+    /// Returns the health log in the names and units of the NVMe SMART log: data units of 1000 x 512 bytes, temperature
+    /// in kelvin.
     #[must_use]
     pub fn smart_log(&self) -> Value {
         let units = |bytes: u64| bytes.div_ceil(512_000);

@@ -1,4 +1,4 @@
-//! Mounting a drive, serving it until it is asked to stop, and leaving nothing behind.
+//! Mount of an emulated drive: starts it, serves it until it is asked to stop, and unmounts it.
 
 use super::backing::{self, Backing};
 use super::cleanup::unmount_drive;
@@ -49,10 +49,11 @@ pub struct Mount {
     pub threads: u8,
 }
 
-/// Mounts the drive, prints one line of JSON when it is ready, and serves until SIGTERM, SIGINT or an unmount.
+/// Mounts the drive, prints one line of JSON when it is ready, and blocks until SIGTERM, SIGINT or an unmount; then
+/// saves the drive's age.
 ///
 /// # Errors
-/// [`Error::Setting`], [`Error::File`] and [`Error::SavedLayer`] where something given cannot work, [`Error::System`] where the
+/// [`Error::Setting`], [`Error::File`] and [`Error::State`] for invalid settings and files, [`Error::System`] where the
 /// system refuses; nothing is left mounted then.
 pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
     let timing = match settings.timing {
@@ -65,13 +66,13 @@ pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
     }
     let directory = std::path::absolute(&arguments.directory).map_err(Error::file(&arguments.directory))?;
     let state_path = arguments.state.clone().unwrap_or_else(|| with_extension(&arguments.backing, "state"));
-    // Before anything is mounted, so that a signal from here on ends in an orderly way.
+    // Registered before anything is mounted, so that a signal from here on ends with an unmount.
     let signals = Signals::new([SIGTERM, SIGINT]).map_err(system("waiting for signals", "start it again"))?;
     let shared = Arc::new(prepare(arguments, &plan, &state_path)?);
     if plan.timed {
         go_before_others();
     }
-    // As the mount table names it.
+    // The path as in the mount table.
     let point = directory.canonicalize().unwrap_or_else(|_| directory.clone());
     let session = start_session(&directory, Arc::clone(&shared), arguments.threads)?;
     let file = directory.join(FILE_NAME);
@@ -111,7 +112,7 @@ fn system(what: &str, advice: &'static str) -> impl FnOnce(std::io::Error) -> Er
     move |source| Error::System { what, source, advice }
 }
 
-/// Opens the backing file and brings the layer to the age that was saved.
+/// Opens the backing file and restores the saved age of the translation layer.
 fn prepare(arguments: &Mount, plan: &DrivePlan, state_path: &Path) -> Result<DriveState> {
     let size_bytes = u64::from(plan.volume_pages) * plan.page_bytes;
     let saved = saved::read(state_path)?;
@@ -127,7 +128,7 @@ fn prepare(arguments: &Mount, plan: &DrivePlan, state_path: &Path) -> Result<Dri
         check_room(&backing, size_bytes).and_then(|()| backing.set_len(size_bytes).map_err(Error::file(path)))
     {
         if let Some(made) = made {
-            // A moment ago, for this drive only.
+            // Created by this call, for this drive only.
             let _ = std::fs::remove_file(made);
         }
         return Err(error);
@@ -149,7 +150,8 @@ fn prepare(arguments: &Mount, plan: &DrivePlan, state_path: &Path) -> Result<Dri
     })
 }
 
-/// A drive that finds no room for what it was given would fail writes that the modelled drive has room for.
+/// Checks that the file system has room for the whole drive; without it, writes would fail that the modelled drive
+/// accepts.
 fn check_room(backing: &std::fs::File, size_bytes: u64) -> Result<()> {
     use std::os::{fd::AsRawFd, unix::fs::MetadataExt};
     // SAFETY: an all-zero statvfs is a valid value of that plain structure.
@@ -169,9 +171,9 @@ fn check_room(backing: &std::fs::File, size_bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Has this thread, and those that it starts, run as soon as they have something to do. A drive has processors of its own,
-/// so that a busy machine must not make it late. The requests that come bound the work, so others go on too. A refusal
-/// costs only truth about the slowest requests, and only on a busy machine.
+/// Gives this thread, and those that it starts, the lowest real-time priority (`SCHED_RR`): a real drive has its own
+/// processors, so a busy machine must not delay it. The work is bounded by the requests, so other processes still run.
+/// A refusal only distorts the slowest requests of a busy machine, so it is ignored.
 fn go_before_others() {
     const LOWEST_OF_REAL_TIME: libc::c_int = 1;
     let parameters = libc::sched_param { sched_priority: LOWEST_OF_REAL_TIME };
@@ -196,8 +198,8 @@ fn start_session(directory: &Path, shared: Arc<DriveState>, threads: u8) -> Resu
     session.spawn().map_err(system("starting a thread", "end some other processes"))
 }
 
-/// Waits until the drive has been unmounted, by another process or because of a signal. While something uses the drive
-/// it cannot be, and goes on serving: losing it would be worse than not stopping.
+/// Blocks until the drive is unmounted, by another process or after a signal. A drive in use cannot be unmounted and
+/// goes on serving, because losing it would be worse than not stopping.
 fn wait(session: &BackgroundSession, mut signals: Signals, directory: &Path) {
     while !session.guard.is_finished() {
         if signals.pending().next().is_some()

@@ -1,9 +1,9 @@
-//! What a loss of power takes: what was written or trimmed, and was not made durable since.
+//! Emulated loss of power: undoes writes and trims that were not yet durable.
 //!
-//! From when a cut is announced, what each write and trim replaces is kept until it is durable: once a flush that came
-//! after it is answered or, where the buffer is protected, once it is answered itself. The cut puts back any part of what
-//! is kept: of one request all, of another nothing, of a third sector by sector. Of two requests on one sector the later
-//! is never kept without what it was written over. Everything then fails until power is back.
+//! Once a cut is announced, the content that each write and trim replaces is kept until the change is durable: once a
+//! later flush is answered or, with a protected buffer, once the request itself is answered. The cut restores a random
+//! part of the kept content: for one request all, for another nothing, for a third some sectors. In a sector where a
+//! change survives, earlier changes survive as well. All requests then fail until power is back.
 
 use super::drive::RequestKind;
 use crate::random::{Purpose, Random};
@@ -16,29 +16,30 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-/// What a drive writes whole or not at all.
+/// Unit of an atomic write, in bytes.
 const SECTOR_BYTES: usize = 512;
-/// What is kept at once of a range that is trimmed.
+/// Largest piece of a range that is kept at once, in bytes.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// When power is cut, and what is lost.
+/// Power cut: when it comes, and what it loses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PowerCut {
-    /// Writes from when this fault is set, of which the last is the last that the drive takes. 0 cuts at once.
+    /// Number of writes, from when this fault is set, of which the last is the last that the drive executes. 0 cuts at
+    /// once.
     pub after_writes: u64,
-    /// Decides what is lost.
+    /// Seed of the choice of lost data.
     pub seed: u64,
 }
 
-/// Whether a drive has power, and what it would lose without.
+/// Power state of a drive, and the changes that a cut would lose.
 #[derive(Default)]
 pub struct Power(Mutex<Supply>);
 
 #[derive(Default)]
 struct Supply {
     state: State,
-    /// How often power was cut.
+    /// Number of power cuts so far.
     cuts: u64,
 }
 
@@ -50,18 +51,19 @@ enum State {
     Off,
 }
 
-/// A request that the drive took while it had power.
+/// Request that was executed while the drive had power.
 pub struct Taken {
     cuts: u64,
-    /// Which of the changes that are kept become durable once it is answered.
+    /// Numbers of the kept changes that become durable once the request is answered.
     durable: Range<u64>,
 }
 
 impl Power {
-    /// Announces a cut, puts off or brings forward one that was announced, or (`None`) turns power on again.
+    /// Announces a power cut or changes the one announced (no effect while power is off); `None` cancels it or turns
+    /// power on.
     ///
     /// # Errors
-    /// The system's, if the content cannot be changed.
+    /// The system's error, if the backing file cannot be read or changed.
     pub fn set(&self, cut: Option<&PowerCut>, backing: &File) -> io::Result<()> {
         let mut supply = lock(&self.0);
         let Some(cut) = cut else {
@@ -77,15 +79,15 @@ impl Power {
         if cut.after_writes == 0 { supply.cut(backing) } else { Ok(()) }
     }
 
-    /// Whether everything fails.
+    /// Whether power is off, so that all requests fail.
     pub fn is_off(&self) -> bool {
         matches!(lock(&self.0).state, State::Off)
     }
 
-    /// Makes a change of this kind to the content, or begins a flush. `is_protected` says that what is answered is durable.
+    /// Executes `change` on the content, or starts a flush. `is_protected`: answered changes are durable.
     ///
     /// # Errors
-    /// EIO without power; otherwise the system's.
+    /// EIO without power; otherwise the system's error.
     pub fn take(
         &self,
         operation: RequestKind,
@@ -122,10 +124,10 @@ impl Power {
         Ok(Taken { cuts, durable })
     }
 
-    /// Answers a request, which makes durable what it promises.
+    /// Marks the changes as durable that the answer to this request promises.
     ///
     /// # Errors
-    /// EIO where power was cut since it was taken.
+    /// EIO if power was cut since the request was executed.
     pub fn answer(&self, taken: &Taken) -> io::Result<()> {
         let mut supply = lock(&self.0);
         if supply.cuts != taken.cuts {
@@ -154,7 +156,7 @@ impl Supply {
     }
 }
 
-/// What would be lost, in the order in which it came.
+/// Content that a cut may restore, in the order of the changes that replaced it.
 #[derive(Default)]
 struct Volatile {
     cut: PowerCut,
@@ -162,14 +164,14 @@ struct Volatile {
     kept: BTreeMap<u64, Replaced>,
 }
 
-/// What a change took the place of.
+/// Content that a change replaced.
 struct Replaced {
     offset_bytes: u64,
     content: Vec<u8>,
 }
 
 impl Volatile {
-    /// Keeps what is there, and says under which numbers.
+    /// Keeps the present content of a range; returns the numbers of its pieces.
     fn keep(&mut self, backing: &File, bytes: Range<u64>) -> io::Result<Range<u64>> {
         let first = self.next;
         let end = bytes.end;
@@ -214,7 +216,7 @@ mod tests {
     const FLUSH: RequestKind = RequestKind::Flush;
     const WRITE: RequestKind = RequestKind::Write;
 
-    /// A drive of eight sectors of zeros whose power is to be cut.
+    /// Drive of eight sectors of zeros, with a power cut announced.
     struct Fixture {
         backing: File,
         power: Power,

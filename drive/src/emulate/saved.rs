@@ -1,8 +1,9 @@
-//! The drive's age in a file, from one mount to the next.
+//! State file with the drive's age, kept from one mount to the next.
 //!
-//! The file is a line of JSON (everything but the map), the map as 32-bit little-endian numbers, and a checksum over both.
-//! It is written beside its name and then renamed, so that there is always a whole one. After a crash the last one is taken:
-//! the data is all there, in the backing file; only the drive's idea of its own age is as old as that.
+//! The file is a line of JSON (all but the mapping table), the mapping table as 32-bit little-endian numbers, and a
+//! checksum over both. It is written under a temporary name and then renamed, so that there is always a whole one.
+//! After a crash the last one is used: the data is complete in the backing file; only the drive's modelled age is as
+//! old as the state file.
 
 use crate::error::{Error, Result};
 use crate::ftl::SavedLayer;
@@ -10,10 +11,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-/// Writes the state, durably.
+/// Writes the state file durably: synced, and replaced by a rename.
 ///
 /// # Errors
-/// [`Error::File`] if that cannot be done; the state saved before is then still there.
+/// [`Error::File`] if that fails; the previous state is then still there.
 pub fn write(path: &Path, state: &SavedLayer) -> Result<()> {
     let beside = path.with_extension("state-new");
     let attempt = || -> std::io::Result<()> {
@@ -31,17 +32,17 @@ pub fn write(path: &Path, state: &SavedLayer) -> Result<()> {
         file.write_all(&checksum.0.to_le_bytes())?;
         file.into_inner()?.sync_all()?;
         std::fs::rename(&beside, path)?;
-        // Without it the name may still be that of the state before after a loss of power.
+        // Without this sync, the name may refer to the previous state after a loss of power.
         let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
         File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
     };
     attempt().map_err(Error::file(path))
 }
 
-/// Reads a state, `None` if there is none yet.
+/// Reads the state file, `None` if there is none yet.
 ///
 /// # Errors
-/// [`Error::File`] if it cannot be read, [`Error::SavedLayer`] if it is damaged.
+/// [`Error::File`] if it cannot be read, [`Error::State`] if it is damaged.
 pub fn read(path: &Path) -> Result<Option<SavedLayer>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -64,7 +65,7 @@ pub fn read(path: &Path) -> Result<Option<SavedLayer>> {
     Ok(Some(state))
 }
 
-/// FNV-1a over 64 bits: against damage, not against malice.
+/// FNV-1a checksum of 64 bits: detects damage, not manipulation.
 struct Checksum(u64);
 
 impl Default for Checksum {

@@ -1,5 +1,5 @@
-//! The drive's own web server: `/metrics` and `/health` to read, `/latencies` to read and to forget, `/faults` to read and
-//! to set.
+//! HTTP server of the drive: GET `/metrics`, `/health`, `/latencies` and `/faults`, PUT `/faults` to inject faults,
+//! DELETE `/latencies` and `/faults` to reset them.
 
 use super::faults::Faults;
 use super::filesystem::DriveState;
@@ -12,25 +12,26 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tiny_http::{Header, Method, Request, Response, Server};
 
-/// Who the drive says that it is, and what its health is worked out from.
+/// Labels of the drive in its metrics, and the constants that its health is computed from.
 pub struct DriveIdentity {
-    /// The label `device`.
+    /// Label `device` of the metrics.
     pub device: String,
-    /// The label `serial`.
+    /// Label `serial` of the metrics.
     pub serial: String,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_bytes: u64,
-    /// What the flash can program.
+    /// Program bandwidth of the flash, in bytes per second.
     pub program_bytes_per_second: f64,
 }
 
-/// Limit of what is read of a request's body. Faults are a few hundred bytes.
+/// Largest part of a request's body that is read, in bytes. Faults are a few hundred bytes.
 const LARGEST_BODY_BYTES: u64 = 64 << 10;
 
-/// Serves in a thread of its own until the process ends. Returns the address, with the port that was chosen for port 0.
+/// Starts the server in its own thread, which runs until the process ends. Returns the address, with the chosen port if
+/// port 0 was given.
 ///
 /// # Errors
-/// The system's, if the address cannot be listened on.
+/// The system's error, if it cannot listen on the address or start the thread.
 pub fn start(address: &str, shared: Arc<DriveState>, identity: DriveIdentity) -> std::io::Result<SocketAddr> {
     let server = Server::http(address).map_err(std::io::Error::other)?;
     let bound = server.server_addr().to_ip().ok_or_else(|| std::io::Error::other("not an IP address"))?;
@@ -38,7 +39,7 @@ pub fn start(address: &str, shared: Arc<DriveState>, identity: DriveIdentity) ->
     let thermometer = Mutex::new(Thermometer::new(media_bytes));
     std::thread::Builder::new().name("http".into()).spawn(move || {
         for request in server.incoming_requests() {
-            // A client that went away does not concern the drive.
+            // A reply that cannot be sent is ignored.
             let _ = answer(request, &shared, &identity, &thermometer);
         }
     })?;

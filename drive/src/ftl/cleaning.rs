@@ -1,14 +1,14 @@
-//! Making room: closing and opening superblocks, and cleaning them all at once or a little at a time.
+//! Garbage collection: closes and opens superblocks, copies a victim's valid pages and erases it, at once or in steps.
 
 use super::{Frontier, Ftl, Media, VictimPolicy};
 use crate::memory::announce;
 
-/// A superblock whose valid pages are being copied away.
+/// Garbage collection of one victim superblock, in progress.
 pub(super) struct Cleaning {
     block: usize,
-    /// Offsets below this one are done with.
+    /// Offsets below this one are already copied or invalid.
     cursor: u32,
-    /// Copies due per host page, copies due but not yet made, and how many to make in one go, in 2^-16 pages.
+    /// Pace, in 2^-16 pages: copies per host page, copies due but not yet made, and copies made in one step.
     copies_per_host_page: u64,
     copies_due: u64,
     chunk: u64,
@@ -16,16 +16,16 @@ pub(super) struct Cleaning {
 
 const ONE_COPY: u64 = 1 << 16;
 
-/// With no more clean superblocks than this, a victim is cleaned at once whatever the pace: its copies may open one, and
-/// the host another one before the next victim is done.
+/// Number of clean superblocks at which a victim is collected at once whatever the pace: its copies may open one
+/// superblock, and the host another one before the next victim is erased.
 const LEAST_CLEAN: usize = 2;
 
 impl<V: VictimPolicy> Ftl<V> {
-    /// Gives a frontier that is full a new superblock, and has superblocks cleaned where that leaves too few.
+    /// Replaces the full superblock of a frontier by a clean one, and collects garbage if too few clean ones are left.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<M: Media>(&mut self, frontier: usize, media: &mut M) {
-        // Copies share the first frontier, and may fill to the brim what was just opened.
+        // Copies may share this frontier and fill the superblock that was just opened.
         while self.frontiers[frontier].next == self.frontiers[frontier].end {
             self.close(frontier);
             self.open(frontier);
@@ -39,7 +39,8 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Spreads the cleaning of a victim evenly over the pages that the host can write until it must be done.
+    /// Collects a step of garbage after a host write: a victim's copies are spread evenly over the pages that the host
+    /// can write until it must be erased.
     pub(super) fn clean_a_little<M: Media>(&mut self, media: &mut M) {
         if !self.begin_cleaning() {
             return;
@@ -57,13 +58,13 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Cleans the victim under way, if there is one, to its end.
+    /// Finishes collecting the current victim, if there is one.
     pub(super) fn finish_cleaning<M: Media>(&mut self, media: &mut M) {
         self.copy(u32::MAX, media);
     }
 
-    /// Makes sure that a victim is being cleaned. `false` if cleaning could not gain a superblock: everything on the
-    /// drive is valid but for less than one superblock's worth.
+    /// Selects a victim unless one is being collected. Returns `false` if that could not gain a superblock: fewer pages
+    /// than one superblock's are invalid.
     fn begin_cleaning(&mut self) -> bool {
         if self.cleaning.is_some() {
             return true;
@@ -95,7 +96,7 @@ impl<V: VictimPolicy> Ftl<V> {
         while cursor < self.shape.pages_per_block {
             let word = cursor as usize / 64;
             let mut bits = self.valid[first_word + word] & (u64::MAX << (cursor % 64));
-            // Once for each word, not again where a pause was made in the middle of it.
+            // Prefetch once per word, not again after a pause in the middle of it.
             if cursor.is_multiple_of(64) && word + 1 < self.words_per_block {
                 self.announce_owners(self.valid[first_word + word + 1], first_index + (word + 1) * 64);
             }
@@ -129,7 +130,7 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Announces the map entries of 64 physical pages' owners, of those that are valid.
+    /// Prefetches the mapping table entries of the owners of the valid pages among 64 physical pages.
     #[inline(always)]
     fn announce_owners(&self, mut bits: u64, first_index: usize) {
         while bits != 0 {
@@ -140,7 +141,7 @@ impl<V: VictimPolicy> Ftl<V> {
     }
 
     fn close(&mut self, frontier: usize) {
-        // The last page's address, because `end` belongs to the next superblock where offsets fill all their bits.
+        // The last page's address: `end` itself lies in the next superblock where offsets use all their bits.
         let block = (self.frontiers[frontier].end - 1) >> self.offset_bits;
         self.closed_count += 1;
         self.closed_blocks += 1;
@@ -148,8 +149,8 @@ impl<V: VictimPolicy> Ftl<V> {
         self.victims.add(block, self.valid_pages[block as usize], self.closed_count);
     }
 
-    /// Opens a clean superblock. All its pages count as valid from here on: that is not read before they are written,
-    /// and each that is overwritten before the superblock is closed is taken off like any other.
+    /// Opens a clean superblock at a frontier; panics if there is none. All its pages count as valid from the start:
+    /// that is not read before they are written, and pages overwritten before it is closed are subtracted as usual.
     #[expect(clippy::expect_used, reason = "the reserve that Shape::check demands keeps the pool from running dry")]
     pub(super) fn open(&mut self, frontier: usize) {
         let block = self.clean.pop_front().expect("a clean superblock");
@@ -158,7 +159,7 @@ impl<V: VictimPolicy> Ftl<V> {
         let next_index = block as usize * pages as usize;
         self.frontiers[frontier] = Frontier { next, end: next + pages, next_index };
         self.valid_pages[block as usize] = pages;
-        // The young must not look old to placement by recency while they are still open.
+        // Placement by recency must not take pages of an open superblock for old ones.
         self.closed_at[block as usize] = self.closed_count;
         let first_word = block as usize * self.words_per_block;
         let words = &mut self.valid[first_word..first_word + self.words_per_block];

@@ -1,8 +1,8 @@
-//! A page-mapped flash translation layer: where each logical page lies, and how room is made for the next one.
+//! Page-mapped flash translation layer (FTL): maps logical to physical pages, places writes and collects garbage.
 //!
-//! A physical address is a superblock number above an offset of a fixed number of bits, so that no address on the hot
-//! path is ever divided. Four bytes per logical page (where it is), four per physical page (whose it is) and one bit per
-//! physical page (whether it is still valid) are all that grows with the drive.
+//! A physical address has the superblock number in its upper bits and the page offset in a fixed number of lower bits,
+//! so the hot path needs no division. Memory that grows with the drive: 4 bytes per logical page (mapping table), 4
+//! bytes per physical page (reverse map) and one bit per physical page (validity).
 
 mod cleaning;
 mod media;
@@ -20,62 +20,62 @@ use crate::memory::{announce, available_bytes, table};
 use cleaning::Cleaning;
 use std::collections::VecDeque;
 
-/// The address of a logical page that holds nothing, and the owner of a physical page that has none.
+/// Sentinel: address of an unmapped logical page, and owner of a physical page that has none.
 const NOWHERE: u32 = u32::MAX;
 
-/// What the layer has done since it was made, in pages unless said otherwise.
+/// Counts of pages written, copied, padded and trimmed, and of superblocks erased, since the drive was new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
-    /// Written by the host, those absorbed by the write buffer included.
+    /// Pages written by the host, including partial writes merged in the write buffer.
     pub host_pages: u64,
-    /// Of those, partial writes that met their page in the write buffer and cost no program.
+    /// Partial writes merged with their page in the write buffer, which cost no program; part of `host_pages`.
     pub merged_pages: u64,
-    /// Partial writes that made the drive read the rest of the page first.
+    /// Partial writes that first read the old page (read-modify-write).
     pub rewritten_pages: u64,
-    /// Copied by cleaning.
+    /// Valid pages copied by garbage collection.
     pub copied_pages: u64,
-    /// Programmed empty to complete an operation.
+    /// Empty pages programmed to complete a program operation.
     pub padded_pages: u64,
-    /// Made invalid by TRIM.
+    /// Mapped pages invalidated by TRIM.
     pub trimmed_pages: u64,
     /// Superblocks erased.
     pub erased_blocks: u64,
 }
 
 impl Counters {
-    /// Pages programmed on the flash.
+    /// Returns the pages programmed on the flash: host pages that were not merged, copies and padding.
     #[must_use]
     pub fn media_pages(&self) -> u64 {
         self.host_pages - self.merged_pages + self.copied_pages + self.padded_pages
     }
 }
 
-/// A superblock being filled. `next == end` when it is full.
+/// Write frontier: an open superblock, filled page by page; full when `next == end`.
 #[derive(Clone, Copy, Default)]
 struct Frontier {
     next: u32,
     end: u32,
-    /// Where the owner of the page at `next` is recorded.
+    /// Index in `owner` of the page at `next`.
     next_index: usize,
 }
 
-/// A page in the write buffer: which, and when it came as a count of host pages.
+/// Write buffer entry: a page, and the count of host pages at its last partial write.
 #[derive(Clone, Copy)]
 struct Buffered {
     page: u32,
     at: u64,
 }
 
-/// The translation layer of one drive, with the cleaning policy `V`.
+/// Flash translation layer of one drive, with the victim policy `V`.
 pub(crate) struct Ftl<V> {
     shape: Geometry,
     offset_bits: u32,
     words_per_block: usize,
-    /// Logical page → physical address.
+    /// Mapping table: logical page → physical address.
     map: Vec<u32>,
-    /// Physical page (densely numbered) → logical page. Right wherever the page is valid.
+    /// Reverse map: physical page (densely numbered) → logical page. Correct only for valid pages.
     owner: Vec<u32>,
-    /// One bit per physical page, whole words per superblock.
+    /// Validity bitmap: one bit per physical page, whole words per superblock.
     valid: Vec<u64>,
     valid_pages: Vec<u32>,
     closed_at: Vec<u64>,
@@ -91,10 +91,10 @@ pub(crate) struct Ftl<V> {
 }
 
 impl<V: VictimPolicy> Ftl<V> {
-    /// A drive on which nothing was written yet.
+    /// Creates the layer of a new drive, on which no logical page is mapped.
     ///
     /// # Errors
-    /// Those of [`Geometry::check`], and [`Error::Setting`] where the machine has not the memory for the tables.
+    /// Those of [`Geometry::check`], and [`Error::Setting`] if the tables need more memory than is available.
     pub(crate) fn new(shape: Geometry) -> Result<Self> {
         shape.check()?;
         let (needed, available) = (shape.table_bytes(), available_bytes().unwrap_or(u64::MAX));
@@ -130,15 +130,15 @@ impl<V: VictimPolicy> Ftl<V> {
         Ok(ftl)
     }
 
-    /// Writes one whole logical page. `stream` is the host's hint for [`Placement::Hint`]. `page` must be below the
-    /// shape's `logical_pages`.
+    /// Writes one whole logical page and collects garbage where that is due. `stream` is the host's hint for
+    /// [`Placement::Hint`]. Panics if `page` is not below the geometry's `logical_pages`.
     #[inline]
     pub(crate) fn write<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) {
         let frontier = self.frontier_for(page, stream);
         if self.frontiers[frontier].next == self.frontiers[frontier].end {
             self.make_room(frontier, media);
         }
-        // Only now: making room may have moved the page.
+        // Read after `make_room`, which may have moved the page.
         let old = self.map[page as usize];
         if old == NOWHERE {
             self.mapped_pages += 1;
@@ -153,8 +153,8 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Writes part of a logical page. Returns what it cost: nothing while the page waits in the write buffer; otherwise a
-    /// read of the old page (if there is one) and a whole program.
+    /// Writes part of a logical page. Costs nothing while the page is in the write buffer; otherwise a read of the old
+    /// page (if it is mapped) and a whole program.
     pub(crate) fn write_part<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) -> PartialWrite {
         let slot = page as usize & (self.buffered.len() - 1);
         let Buffered { page: waiting, at } = self.buffered[slot];
@@ -176,7 +176,7 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Discards this page: the host no longer needs it.
+    /// Trims (discards) a logical page: unmaps it and invalidates its physical page.
     pub(crate) fn trim(&mut self, page: u32) {
         let old = std::mem::replace(&mut self.map[page as usize], NOWHERE);
         if old != NOWHERE {
@@ -186,8 +186,8 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Completes every program operation that is only partly filled, with empty pages: what a flush costs a drive whose
-    /// write buffer does not survive a loss of power.
+    /// Pads every partly filled program operation of the host's frontiers with empty pages, as a flush does on a drive
+    /// whose write buffer does not survive a loss of power.
     pub(crate) fn pad<M: Media>(&mut self, media: &mut M) {
         for frontier in 0..self.shape.frontiers as usize {
             while !(self.frontiers[frontier].next & self.offset_mask()).is_multiple_of(self.shape.pages_per_program)
@@ -205,7 +205,7 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// The offset of a logical page in its superblock, `None` if it holds nothing.
+    /// Returns the offset of a logical page in its superblock, `None` if the page is unmapped.
     #[inline]
     #[must_use]
     pub(crate) fn locate(&self, page: u32) -> Option<u32> {
@@ -213,13 +213,13 @@ impl<V: VictimPolicy> Ftl<V> {
         (address != NOWHERE).then_some(address & self.offset_mask())
     }
 
-    /// Announces a write to `page`: its entry of the map is fetched.
+    /// Prefetches the mapping table entry of `page`, ahead of a write to it.
     #[inline(always)]
     pub(crate) fn announce_map(&self, page: u32) {
         announce(&self.map, page as usize);
     }
 
-    /// Announces a write to `page` whose entry of the map was fetched: what its old version needs is fetched.
+    /// Prefetches the validity word of the old version of `page`, whose mapping table entry is already in the cache.
     #[inline(always)]
     pub(crate) fn announce_old(&self, page: u32) {
         let old = self.map[page as usize];
@@ -229,43 +229,43 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// What the layer has done so far.
+    /// Returns the page counts since the drive was new.
     #[must_use]
     pub(crate) fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// The layer's sizes.
+    /// Returns the geometry of the layer.
     #[must_use]
     pub(crate) fn shape(&self) -> &Geometry {
         &self.shape
     }
 
-    /// Logical pages that hold data, as far as the drive knows.
+    /// Returns the number of mapped logical pages: written and not trimmed.
     #[must_use]
     pub(crate) fn mapped_pages(&self) -> u32 {
         self.mapped_pages
     }
 
-    /// The share of all physical pages that hold data, as far as the drive knows.
+    /// Returns mapped logical pages / all physical pages.
     #[must_use]
     pub(crate) fn mapped_ratio(&self) -> f64 {
         f64::from(self.mapped_pages) / (f64::from(self.shape.total_blocks()) * f64::from(self.shape.pages_per_block))
     }
 
-    /// The share of all superblocks that is erased and ready to be written.
+    /// Returns clean superblocks (erased and not open) / all superblocks.
     #[must_use]
     pub(crate) fn clean_ratio(&self) -> f64 {
         self.clean.len() as f64 / f64::from(self.shape.total_blocks())
     }
 
-    /// Whether cleaning has to keep up with the host: no more clean superblocks than the reserve.
+    /// Whether no more superblocks than the reserve are clean, so that garbage collection has to keep up with the host.
     #[must_use]
     pub(crate) fn is_out_of_clean_blocks(&self) -> bool {
         self.clean.len() <= self.shape.reserve_blocks as usize
     }
 
-    /// Bytes that the layer's tables occupy.
+    /// Returns the bytes of memory of the layer's tables, including the victim policy's.
     #[must_use]
     pub(crate) fn memory_bytes(&self) -> usize {
         (self.map.capacity() + self.owner.capacity() + self.valid_pages.capacity() + self.clean.capacity()) * 4
@@ -279,7 +279,7 @@ impl<V: VictimPolicy> Ftl<V> {
         (1 << self.offset_bits) - 1
     }
 
-    /// A physical address as superblock and offset.
+    /// Splits a physical address into superblock and offset.
     #[inline(always)]
     fn split(&self, address: u32) -> (usize, u32) {
         ((address >> self.offset_bits) as usize, address & self.offset_mask())
@@ -302,7 +302,7 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Puts `page` at the frontier, which must have room, and returns the offset there.
+    /// Programs `page` at the frontier, which must have room, maps it there and returns the offset.
     #[inline(always)]
     fn program(&mut self, page: u32, frontier: usize) -> u32 {
         let Frontier { next, next_index, .. } = &mut self.frontiers[frontier];
@@ -323,14 +323,14 @@ impl<V: VictimPolicy> Ftl<V> {
     }
 }
 
-/// What a partial write of a page cost.
+/// Flash operations caused by a partial write of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartialWrite {
-    /// Nothing: the page was still in the write buffer.
+    /// None: the page was still in the write buffer.
     Merged,
-    /// A program; the page held nothing before.
+    /// A program; the page was unmapped before.
     New,
-    /// A read of the old page, which lay at this offset of its superblock, and a program.
+    /// A read of the old page at this offset of its superblock, and a program (read-modify-write).
     Rewrote(u32),
 }
 

@@ -1,76 +1,79 @@
-//! The shape of a translation layer: how many pages there are, and how writes are placed.
+//! Geometry of a translation layer: page and superblock counts, reserve, and placement of writes.
 
 use crate::error::{Error, Result};
 
-/// Which frontier (superblock being filled) a host write goes to.
+/// Rule by which a host write is assigned to a frontier (open superblock).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// By the stream that the host names, modulo the number of frontiers: multi-stream, or oracle hot/cold separation.
+    /// Stream number given by the host, modulo the number of frontiers: multi-stream, or ideal hot/cold separation.
     Hint,
-    /// Two frontiers: a page whose last version is younger than half the drive goes to the hot one.
+    /// Age, with two frontiers: a page goes to the hot one if half of `blocks` have not been closed since its last
+    /// write.
     Recency,
 }
 
-/// Sizes and placement of a flash translation layer. Build it, then have [`Geometry::check`] prove that it can work.
+/// Geometry of a flash translation layer. [`Geometry::check`] validates it.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     /// Pages that the host can address.
     pub logical_pages: u32,
-    /// Superblocks that hold data. Over-provisioning is these against `logical_pages`.
+    /// Superblocks that hold data. Over-provisioning = their pages / `logical_pages` - 1.
     pub blocks: u32,
-    /// Superblocks on top of `blocks` that keep cleaning possible: clean ones and those being filled.
+    /// Superblocks in addition to `blocks` that keep garbage collection possible: clean and open ones.
     pub reserve_blocks: u32,
-    /// Pages of one superblock, the unit of cleaning and erasing.
+    /// Pages per superblock, the unit of garbage collection and erasing.
     pub pages_per_block: u32,
-    /// Pages programmed by one operation; what padding fills up to.
+    /// Pages programmed by one operation; a flush pads up to a multiple of this.
     pub pages_per_program: u32,
     /// Superblocks that host writes fill at the same time.
     pub frontiers: u32,
-    /// Whether copies made by cleaning fill a superblock of their own rather than share the first frontier.
+    /// Whether garbage collection copies into an open superblock of its own instead of the first frontier.
     pub copies_apart: bool,
-    /// How host writes choose among the frontiers.
+    /// Rule by which a host write is assigned to a frontier.
     pub placement: Placement,
-    /// Pages that cleaning copies in one go before the host gets a turn; 0 cleans a whole superblock at once.
+    /// Pages copied by one step of garbage collection between host writes; 0 collects a whole superblock at once.
     pub pacing_pages: u32,
-    /// Pages that the write buffer holds: a partial write to one of the last so many pages costs no program.
+    /// Pages in the write buffer: a partial write to one of the last `buffer_pages` pages costs no program.
     pub buffer_pages: u32,
 }
 
 impl Geometry {
-    /// The superblocks kept open at the same time.
+    /// Returns the number of superblocks open at the same time.
     #[must_use]
     pub fn open_blocks(&self) -> u32 {
         self.frontiers + u32::from(self.copies_apart)
     }
 
-    /// The smallest reserve with which cleaning can always go on: one per open superblock, and three so that neither an
-    /// opening frontier nor the copies of one victim find the pool empty.
+    /// Returns the smallest reserve, in superblocks, with which garbage collection can always proceed: one per open
+    /// superblock, and three so that neither an opening frontier nor the copies of one victim find no clean superblock.
     #[must_use]
     pub fn least_reserve(&self) -> u32 {
         self.open_blocks() + 3
     }
 
-    /// All superblocks of the drive.
+    /// Returns the number of superblocks of the drive, reserve included.
     #[must_use]
     pub fn total_blocks(&self) -> u32 {
         self.blocks + self.reserve_blocks
     }
 
-    /// Bits of a physical address that hold the offset in its superblock.
+    /// Returns the number of bits of a physical address that hold the offset in its superblock.
     #[must_use]
     pub fn offset_bits(&self) -> u32 {
         self.pages_per_block.next_power_of_two().trailing_zeros()
     }
 
-    /// Bytes of the tables that grow with the drive.
+    /// Returns the bytes of the mapping table, reverse map and validity bitmap.
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
         let physical_pages = u64::from(self.total_blocks()) * u64::from(self.pages_per_block);
         u64::from(self.logical_pages) * 4 + physical_pages * 4 + physical_pages / 8
     }
 
+    /// Checks that a drive of this geometry can work.
+    ///
     /// # Errors
-    /// [`Error::Setting`] that names the setting to change when a drive of this shape could not work.
+    /// [`Error::Setting`] that names the setting to change.
     pub fn check(&self) -> Result<()> {
         let data_pages = u64::from(self.blocks) * u64::from(self.pages_per_block);
         let addresses = u64::from(self.total_blocks()) << self.offset_bits();

@@ -1,24 +1,23 @@
-//! What must be kept of a layer so that a drive that was aged stays aged. Everything else follows from it.
+//! Saved state of a translation layer, with which an aged drive stays aged; the reverse map and validity are derived.
 
 use super::{Counters, Frontier, Ftl, Geometry, NOWHERE, Untimed, VictimPolicy};
 use serde::{Deserialize, Serialize};
 
-/// A layer at rest: no victim is half cleaned.
+/// State of a translation layer that has no victim partly collected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedLayer {
-    /// Sizes that a layer must have to take this state on: logical pages, superblocks, pages of each, open ones.
+    /// Geometry that must match on restore: logical pages, superblocks, pages per superblock, open superblocks.
     sizes: [u32; 4],
     counters: Counters,
     closed_at: Vec<u64>,
     closed_count: u64,
-    /// Clean superblocks in the order in which they will be used.
+    /// Clean (erased) superblocks in the order in which they will be used.
     clean: Vec<u32>,
-    /// The next and the last address of each frontier.
+    /// Next and end physical address of each write frontier.
     frontiers: Vec<[u32; 2]>,
-    /// Bytes that the host wrote, which its pages only bound where it writes parts of them. The layer does not know them:
-    /// the caller that saves sets them.
+    /// Bytes written by the host, set by the caller that saves: the layer counts a partial write as a page.
     pub host_bytes: u64,
-    /// Logical page → physical address.
+    /// Mapping table: logical page → physical address.
     #[serde(skip)]
     pub map: Vec<u32>,
 }
@@ -28,7 +27,7 @@ fn sizes(shape: &Geometry) -> [u32; 4] {
 }
 
 impl<V: VictimPolicy> Ftl<V> {
-    /// The state of this layer, after finishing what cleaning is under way.
+    /// Finishes garbage collection in progress and returns the state, with `host_bytes` 0.
     pub(crate) fn save(&mut self) -> SavedLayer {
         self.finish_cleaning(&mut Untimed);
         SavedLayer {
@@ -43,7 +42,7 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Takes on a state. `None`, and the layer is not to be used, if that is of a layer with other sizes or is damaged.
+    /// Restores a saved state. Returns `None` if it is damaged or of another geometry; the layer must not be used then.
     pub(crate) fn restore(&mut self, state: SavedLayer) -> Option<()> {
         let blocks = self.shape.total_blocks();
         let fits = state.sizes == sizes(&self.shape)
@@ -80,7 +79,7 @@ impl<V: VictimPolicy> Ftl<V> {
         Some(())
     }
 
-    /// Restores a frontier, its unwritten pages counted as valid as in [`Ftl::open`]; returns its superblock.
+    /// Restores a frontier, with its unwritten pages counted as valid as in [`Ftl::open`]; returns its superblock.
     fn restore_frontier(&mut self, frontier: usize, next: u32, end: u32) -> Option<usize> {
         let block = (end.checked_sub(1)? >> self.offset_bits) as usize;
         let pages = self.shape.pages_per_block;
@@ -97,7 +96,7 @@ impl<V: VictimPolicy> Ftl<V> {
         Some(block)
     }
 
-    /// Lists the closed superblocks with the policy, oldest first.
+    /// Adds the closed superblocks to the victim policy, oldest first.
     fn restore_closed(&mut self, is_closed: &[bool]) {
         let mut closed: Vec<u32> = (0..is_closed.len() as u32).filter(|&block| is_closed[block as usize]).collect();
         closed.sort_by_key(|&block| self.closed_at[block as usize]);

@@ -1,4 +1,4 @@
-//! The layer's own invariants, after any mixture of writes, trims and padding under every policy.
+//! Invariants of the translation layer after any mixture of writes, trims and padding under every policy.
 
 use super::*;
 use crate::random::{Purpose, Random};
@@ -19,7 +19,7 @@ fn shape(pages_per_block: u32, over_provisioning: f64) -> Geometry {
     }
 }
 
-/// Every mapped page is owned by the physical page that it maps to, which is valid; and nothing else is valid.
+/// Asserts that each mapped page's physical page is valid and owned by it, and that no other page is valid.
 fn assert_consistent<V: VictimPolicy>(ftl: &Ftl<V>) {
     let mut mapped = 0;
     for (page, &address) in ftl.map.iter().enumerate().filter(|&(_, &address)| address != NOWHERE) {
@@ -31,7 +31,7 @@ fn assert_consistent<V: VictimPolicy>(ftl: &Ftl<V>) {
     }
     assert_eq!(ftl.mapped_pages, mapped);
     let ahead: u32 = ftl.frontiers.iter().map(|frontier| frontier.end - frontier.next).sum();
-    // Clean superblocks may keep stale counts, and a victim those of pages already copied.
+    // Clean superblocks may keep stale counts, and so may a victim for pages already copied.
     let clean: std::collections::HashSet<u32> = ftl.clean.iter().copied().collect();
     let counted: u32 =
         (0..ftl.shape.total_blocks()).filter(|b| !clean.contains(b)).map(|b| ftl.valid_pages[b as usize]).sum();

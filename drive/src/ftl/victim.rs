@@ -1,21 +1,21 @@
-//! Which superblock is cleaned next: the seam between the translation layer and the cleaning policies.
+//! Victim selection for garbage collection: the policy interface, and the greedy, FIFO and cost-benefit policies.
 
-/// A cleaning policy over the closed superblocks. `time` is the number of superblocks closed so far, the layer's clock.
+/// Victim policy of garbage collection. `time` is the number of superblocks closed so far.
 pub(crate) trait VictimPolicy {
-    /// An empty policy for a drive with this many superblocks of this many pages.
+    /// Creates an empty policy for a drive of `blocks` superblocks with `pages_per_block` pages each.
     fn new(blocks: u32, pages_per_block: u32) -> Self;
 
-    /// A superblock was filled; `valid_pages` of its pages are still valid.
+    /// Adds a superblock that was closed, of which `valid_pages` pages are valid.
     fn add(&mut self, block: u32, valid_pages: u32, time: u64);
 
-    /// A page of `block` became invalid and `valid_pages` are left. Also called for superblocks that are not closed,
-    /// which a policy ignores.
+    /// Updates `block` after one of its pages became invalid; `valid_pages` are left. Also called for superblocks that
+    /// are not closed, which are never victims.
     fn page_died(&mut self, block: u32, valid_pages: u32);
 
-    /// Takes out the superblock to clean, `None` if none is closed.
+    /// Removes and returns the next victim, `None` if no superblock is closed.
     fn take(&mut self, time: u64) -> Option<u32>;
 
-    /// Bytes that the policy's own tables occupy.
+    /// Returns the bytes of memory of the policy's tables.
     fn memory_bytes(&self) -> usize;
 }
 
@@ -27,8 +27,8 @@ struct ListNode {
     next: u32,
 }
 
-/// Superblocks in one list per class, each in the order in which they came into it: every operation takes constant time.
-/// The lists are circular through one sentinel per class, so that taking a member out needs no case distinction.
+/// Lists of superblocks, one per class and each in order of insertion; every operation takes constant time. The lists
+/// are circular through one sentinel per class, so removal has no special cases.
 struct Classes {
     links: Vec<ListNode>,
     sentinels_from: u32,
@@ -78,15 +78,15 @@ impl Classes {
     }
 }
 
-/// Greedy cleaning: the superblock with the fewest valid pages, the one longest at that number among equals.
+/// Greedy policy: selects the superblock with the fewest valid pages, among equals the one longest at that number.
 ///
-/// Only superblocks with few valid pages are in the lists. Of the others it is only noted since when they have had as
-/// many as they have, so that the death of a page, which happens as often as anything, mostly touches one entry of one
-/// table. When the lists run empty, the emptiest share of the others is listed; that looks at each of them, but not often.
+/// Only superblocks with few valid pages are in the lists. For the others, the count and the time of its last change
+/// are stored, so that invalidating a page, the most frequent event, mostly writes one table entry. When the lists are
+/// empty, the emptiest share of the others is listed, which scans all of them but is rare.
 pub(crate) struct Greedy {
     by_valid_pages: Classes,
     notes: Vec<BlockNote>,
-    /// Counts what happened to superblocks, the clock of the notes.
+    /// Number of changes to superblocks so far; the time in `notes`.
     events: u64,
     /// Closed superblocks with fewer valid pages than this are listed, all others are not.
     listed_below: u32,
@@ -94,21 +94,21 @@ pub(crate) struct Greedy {
     lowest: u32,
     listed: u32,
     closed: u32,
-    /// Room to sort in.
+    /// Scratch space of [`Greedy::list_emptiest`].
     candidates: Vec<(u32, u64, u32)>,
 }
 
-/// What is noted of a superblock.
+/// State of one superblock.
 #[derive(Clone, Copy, Default)]
 struct BlockNote {
-    /// The event by which it came to as many valid pages as it has.
+    /// Time of the last change of `valid_pages`, in events.
     since: u64,
     valid_pages: u32,
     is_closed: bool,
 }
 
 impl Greedy {
-    /// Shares of the closed superblocks: so many are listed at a time, and from so many on some are taken off again.
+    /// Divisors of the closed superblocks: 1/32 are listed at a time, and above 1/8 the lists are shortened.
     const LISTED_SHARE: u32 = 32;
     const MOST_LISTED_SHARE: u32 = 8;
 
@@ -134,7 +134,7 @@ impl Greedy {
         }
     }
 
-    /// Takes the fullest off the lists, as long as enough are left.
+    /// Removes the superblocks with the most valid pages from the lists, as long as enough are left.
     fn list_fewer(&mut self) {
         while self.listed > self.closed / Self::LISTED_SHARE && self.listed_below > self.lowest + 1 {
             self.listed_below -= 1;
@@ -145,7 +145,8 @@ impl Greedy {
         }
     }
 
-    /// Lists the emptiest of the closed superblocks. None of them is listed now, and there is at least one.
+    /// Lists the closed superblocks with the fewest valid pages. None may be listed yet, and at least one must be
+    /// closed.
     fn list_emptiest(&mut self) {
         self.candidates.clear();
         let closed = (0..).zip(&self.notes).filter(|(_, note)| note.is_closed);
@@ -218,7 +219,7 @@ impl VictimPolicy for Greedy {
     }
 }
 
-/// First-in-first-out cleaning: the superblock that was closed longest ago.
+/// First-in-first-out policy: selects the superblock that was closed longest ago.
 pub(crate) struct Fifo {
     closed: std::collections::VecDeque<u32>,
 }
@@ -244,9 +245,9 @@ impl VictimPolicy for Fifo {
     }
 }
 
-/// Cost-benefit cleaning (Rosenblum and Ousterhout 1992): the largest (1 − u) · age / (1 + u), where u is the share of
-/// valid pages. Superblocks are kept in 64 classes of u; of each class the one longest in it is weighed, so that a
-/// choice looks at no more than 64 superblocks however large the drive is.
+/// Cost-benefit policy (Rosenblum and Ousterhout 1992): selects the largest (1 − u) · age / (1 + u), where u is the
+/// share of valid pages. Superblocks are kept in 64 classes of u, and the longest-listed of each class is compared, so
+/// a selection looks at no more than 64 superblocks however large the drive is.
 pub(crate) struct CostBenefit {
     by_utilisation: Classes,
     closed_at: Vec<u64>,
@@ -327,7 +328,7 @@ mod tests {
         const BLOCKS: u32 = 500;
         let mut random = Random::new(1, Purpose::Workload);
         let mut greedy = Greedy::new(BLOCKS, 64);
-        // Valid pages and since when, of those that are closed; valid pages of those that are not.
+        // `closed`: valid pages and the event of their last change. `open`: valid pages of those that are not closed.
         let mut closed: Vec<Option<(u32, u64)>> = vec![None; BLOCKS as usize];
         let mut open = vec![64; BLOCKS as usize];
         for event in 0..200_000 {

@@ -1,4 +1,4 @@
-//! The accounts of a run: when an interval ends, what happened in it, and when the run is over.
+//! Accounts of a run: ends of intervals, counters of each, and the end of the run.
 
 use crate::ftl::{Counters, Ftl, VictimPolicy};
 use crate::interval::Interval;
@@ -6,7 +6,7 @@ use crate::plan::DrivePlan;
 use crate::report::SimulationOutcome;
 use crate::timing::{Clock, LatencyCounts};
 
-/// How the layer is after a batch of operations.
+/// Counters and ratios of the layer after a batch of operations.
 #[derive(Clone, Copy)]
 pub(super) struct Snapshot {
     counters: Counters,
@@ -16,7 +16,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// How this layer is now.
+    /// Reads the present state of a layer.
     pub(super) fn of<V: VictimPolicy>(ftl: &Ftl<V>) -> Self {
         Self {
             counters: ftl.counters(),
@@ -27,14 +27,14 @@ impl Snapshot {
     }
 }
 
-/// The accounts of a run under way.
+/// Accounts of a run in progress.
 pub(super) struct Accounts<'a> {
     plan: &'a DrivePlan,
-    /// What the host has written so far.
+    /// Bytes written by the host so far.
     pub(super) written_bytes: u64,
     outcome: SimulationOutcome,
     start: Counters,
-    /// What the counters and the clock were when the interval began.
+    /// Counters, and below bytes and seconds, at the start of the interval.
     before: Counters,
     before_bytes: u64,
     began_seconds: Option<f64>,
@@ -45,7 +45,7 @@ pub(super) struct Accounts<'a> {
 }
 
 impl<'a> Accounts<'a> {
-    /// Accounts of a run that begins with these counters.
+    /// Creates the accounts of a run that starts with these counters.
     pub(super) fn new(plan: &'a DrivePlan, start: Counters, clock: &impl Clock) -> Self {
         Self {
             plan,
@@ -62,8 +62,8 @@ impl<'a> Accounts<'a> {
         }
     }
 
-    /// Takes a batch into account that left the layer like this; `is_last` if the workload has no more. Returns whether the
-    /// run is over.
+    /// Accounts for a batch after which the layer is in this state; `is_last` if the workload has ended. Returns
+    /// whether the run is over.
     pub(super) fn take_batch(&mut self, layer: &Snapshot, clock: &mut impl Clock, is_last: bool) -> bool {
         let seconds = clock.now_seconds().unwrap_or(0.0);
         let over = is_last || self.written_bytes >= self.end_bytes || seconds >= self.end_seconds;
@@ -79,7 +79,7 @@ impl<'a> Accounts<'a> {
         over
     }
 
-    /// What the run did, with tables of so many bytes.
+    /// Returns the outcome of the run; `memory_bytes` is the size of the tables.
     pub(super) fn conclude(mut self, memory_bytes: usize) -> SimulationOutcome {
         // The run ended with its last interval.
         self.outcome.host_bytes = self.before_bytes;

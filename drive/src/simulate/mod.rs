@@ -1,7 +1,7 @@
-//! Makes a run: feeds the workload to the translation layer and the clock, interval by interval.
+//! Executes a run: feeds the workload to the translation layer and the clock, interval by interval.
 //!
-//! The layer never asks what time it is. So where time is modelled, the layer works in a thread of its own, ahead of the
-//! clock ([`pipeline`]); otherwise there is nothing to share out, and one thread does everything.
+//! The translation layer does not depend on time. So with a timing model the layer works in its own thread, ahead of
+//! the clock ([`pipeline`]); without one, a single thread does everything.
 
 mod accounts;
 mod pipeline;
@@ -17,11 +17,11 @@ use crate::timing::Clock;
 use crate::workload::{Operation, OperationKind, Workload};
 use accounts::{Accounts, Snapshot};
 
-/// Steps of the workload between two looks at whether the run is over. Also the operations that are announced together
-/// where one thread does everything: enough misses under way at once to hide their latency, few enough to stay in the cache.
+/// Operations between two checks for the end of the run. Also the operations that are prefetched together in a
+/// single-threaded run: enough cache misses in flight to hide their latency, few enough to stay in the cache.
 const BATCH: usize = 64;
 
-/// Makes the run that `plan` describes.
+/// Executes the run that `plan` describes and returns its report.
 ///
 /// # Errors
 /// Those of [`DrivePlan::workload`] and of [`Ftl::new`].
@@ -29,10 +29,10 @@ pub fn simulate(plan: &DrivePlan) -> Result<SimulationReport> {
     simulate_workload(plan, plan.workload()?)
 }
 
-/// Makes a run with a workload that the caller provides instead of that of the plan.
+/// Executes the run of `plan` with a workload that the caller provides, and returns its report.
 ///
 /// # Errors
-/// Those of [`Ftl::new`], and [`crate::error::Error::System`] where the system has no thread to give.
+/// Those of [`Ftl::new`], and [`crate::error::Error::System`] if the second thread cannot be started.
 pub fn simulate_workload(plan: &DrivePlan, workload: Box<dyn Workload>) -> Result<SimulationReport> {
     match plan.policy {
         Policy::Greedy => run::<Greedy>(plan, workload),
@@ -52,7 +52,7 @@ fn run<V: VictimPolicy + Send>(plan: &DrivePlan, workload: Box<dyn Workload>) ->
     Ok(SimulationReport::new(plan, outcome, cpu_seconds() - started + elsewhere))
 }
 
-/// Writes what the plan says was there before the run, outside all accounts.
+/// Preconditions the drive as the plan says; the report does not count these writes.
 fn precondition<V: VictimPolicy>(plan: &DrivePlan, ftl: &mut Ftl<V>) {
     if plan.precondition == Precondition::None {
         return;
@@ -66,7 +66,7 @@ fn precondition<V: VictimPolicy>(plan: &DrivePlan, ftl: &mut Ftl<V>) {
     }
 }
 
-/// Makes the run in this thread.
+/// Executes the run in the calling thread alone.
 fn alone<V: VictimPolicy, C: Clock>(
     plan: &DrivePlan,
     mut ftl: Ftl<V>,
@@ -89,7 +89,7 @@ fn alone<V: VictimPolicy, C: Clock>(
     }
 }
 
-/// What operations mean on a drive.
+/// Page size and flush behaviour of the drive, on which the effect of operations depends.
 #[derive(Clone, Copy)]
 struct Rules {
     page_bytes: u64,
@@ -102,7 +102,7 @@ impl Rules {
     }
 }
 
-/// Applies an operation to the layer, and passes it and what the layer made of it to the clock.
+/// Executes an operation on the translation layer, and reports it and its flash operations to the clock.
 #[inline]
 fn perform<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, clock: &mut C, rules: &Rules) {
     let Operation { kind, flushed, stream, page, pages, due_nanoseconds, .. } = *operation;
@@ -145,7 +145,7 @@ fn perform_rarer<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operat
     }
 }
 
-/// Seconds of processor time that this thread has used.
+/// Returns the processor time of the calling thread, in seconds.
 #[must_use]
 pub fn cpu_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,8 +1,9 @@
-//! A run in two threads: one makes the operations and works out when each is done, the other is the translation layer.
+//! Run in two threads: one generates the operations and computes their completion times, the other executes them on the
+//! translation layer.
 //!
-//! Operations go to the layer in units and come back with what the layer did. So many units are on the way that
-//! neither waits for the other. Which unit holds what, and in which order they are looked at, does not depend on which
-//! thread is faster, so neither does the result. The layer is a few units ahead when the run ends; those are ignored.
+//! Operations are sent to the layer in work units, which return with its flash operations. Enough units are in flight
+//! that neither thread waits for the other. The content and order of units do not depend on which thread is faster, so
+//! neither does the result. The layer is a few units ahead when the run ends; those are ignored.
 
 use super::accounts::{Accounts, Snapshot};
 use super::tape::{Player, Tape};
@@ -16,28 +17,28 @@ use crate::workload::{Operation, OperationKind, Workload};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Work units on the way. A unit and what comes back with it should stay in the caches.
+/// Work units in flight. A unit and its result should stay in the caches.
 const PARCELS: usize = 4;
 const BATCHES_OF_PARCEL: usize = 128;
 
-/// How many operations ahead the layer announces those whose old version it looks up, and twice that those whose entry of
-/// the map it looks up.
+/// Prefetch distance in operations for the old versions of pages; mapping table entries are prefetched twice as far
+/// ahead.
 const AHEAD: usize = 48;
 
-/// Operations on their way to the layer and back.
+/// Work unit: operations sent to the layer's thread, which returns it with the flash operations.
 #[derive(Default)]
 struct WorkUnit {
-    /// What the layer need not read, so that it stays where it is.
+    /// Operations for the clock; the layer's thread does not read them, so they stay in this processor's cache.
     operations: Vec<Operation>,
     orders: Vec<LayerOperation>,
     batches: Vec<OperationBatch>,
-    /// What the layer did, operation by operation.
+    /// Flash operations of the layer, in order.
     tape: Tape,
-    /// Where on the tape each operation ends.
+    /// End of each operation on the tape.
     ends: Vec<u32>,
 }
 
-/// What the layer must know of an operation.
+/// Fields of an operation that the layer needs.
 struct LayerOperation {
     page: u32,
     pages: u32,
@@ -46,18 +47,18 @@ struct LayerOperation {
     flushed: bool,
 }
 
-/// Operations between two looks at whether the run is over.
+/// Operations between two checks for the end of the run.
 struct OperationBatch {
-    /// Where in the unit's operations it ends.
+    /// Index in the unit's operations at which the batch ends.
     end: usize,
-    /// How the layer is after it, once it is.
+    /// State of the layer after the batch; `None` until it is executed.
     snapshot: Option<Snapshot>,
 }
 
-/// Makes a run. Also returns the processor seconds of the layer's thread.
+/// Executes a run in two threads. Also returns the processor seconds of the layer's thread. Panics if that thread does.
 ///
 /// # Errors
-/// [`Error::System`] where the system has no thread to give.
+/// [`Error::System`] if the second thread cannot be started.
 pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
     plan: &DrivePlan,
     mut ftl: Ftl<V>,
@@ -81,7 +82,7 @@ pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
         for _ in 0..PARCELS {
             post(WorkUnit::default(), &mut *workload, &to_layer);
         }
-        // The layer returns every unit until it is asked to stop, or panics, which joining it will show.
+        // The channel closes early only if the layer's thread panics; joining it shows the panic.
         'run: while let Ok(unit) = returned.recv() {
             let unit: WorkUnit = unit;
             let mut begin = 0;
@@ -102,7 +103,7 @@ pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
     })
 }
 
-/// Fills a unit and sends it to the layer.
+/// Fills a work unit with operations and sends it to the layer's thread.
 fn post(mut unit: WorkUnit, workload: &mut dyn Workload, to_layer: &Sender<WorkUnit>) {
     unit.operations.clear();
     unit.orders.clear();
@@ -114,11 +115,11 @@ fn post(mut unit: WorkUnit, workload: &mut dyn Workload, to_layer: &Sender<WorkU
         unit.batches.push(OperationBatch { end: unit.operations.len(), snapshot: None });
     }
     unit.orders.extend(unit.operations.iter().map(LayerOperation::new));
-    // A layer that is gone has panicked, which joining it will show.
+    // This fails only if the layer's thread has panicked; joining it shows the panic.
     let _ = to_layer.send(unit);
 }
 
-/// The layer's thread: runs units for as long as there are any. Returns the processor seconds that it used.
+/// Executes work units in the layer's thread until the channel closes. Returns the processor seconds used.
 fn serve<V: VictimPolicy>(ftl: &mut Ftl<V>, units: &Receiver<WorkUnit>, done: &Sender<WorkUnit>, rules: &Rules) -> f64 {
     let started = cpu_seconds();
     while let Ok(mut unit) = units.recv() {
@@ -163,7 +164,7 @@ impl WorkUnit {
         }
     }
 
-    /// Passes the clock some of the operations and of what the layer made of them. Returns what the host wrote by them.
+    /// Replays a range of operations and their flash operations on the clock. Returns the bytes written by the host.
     fn account<C: Clock>(&self, range: Range<usize>, player: &mut Player, clock: &mut C, rules: &Rules) -> u64 {
         let mut written_bytes = 0;
         for (operation, &end) in self.operations[range.clone()].iter().zip(&self.ends[range]) {

@@ -1,7 +1,7 @@
-//! What the layer did, written down for a clock that comes to it later.
+//! Recording of the layer's flash operations, for a clock that replays them later in another thread.
 //!
-//! A tape goes from one processor's cache to another's, which is what it costs. So a word of 32 bits holds an event: its
-//! kind in the upper bits, an offset in the others. Frontiers are filled page after page, so where a page went is said
+//! A tape moves from one processor's cache to another's, so it is compact: a word of 32 bits holds an event, with its
+//! kind in the upper bits and an offset in the others. Frontiers are filled page after page, so a position is recorded
 //! only where it is not the page after the last one.
 
 use crate::ftl::Media;
@@ -11,31 +11,31 @@ use crate::timing::Clock;
 const OFFSET_BITS: u32 = 29;
 const OFFSET_MASK: u32 = (1 << OFFSET_BITS) - 1;
 
-/// The page after the last one of the host.
+/// A host page, programmed at the next position.
 const HOST: u32 = 0;
-/// The page after the last one is a copy of the one at the offset.
+/// A copy of the page at the offset, programmed at the next position.
 const COPIED: u32 = 1;
-/// The page after the last one is empty.
+/// An empty page, programmed at the next position.
 const PADDED: u32 = 2;
-/// A superblock was erased.
+/// An erase of a superblock.
 const ERASED: u32 = 3;
-/// The old content of a page written in part was read at the offset.
+/// A read of the old page at the offset, for a partial write.
 const FETCHED: u32 = 4;
-/// A page was read at the offset.
+/// A read of the page at the offset.
 const READ: u32 = 5;
-/// A page was read that holds nothing.
+/// A read of an unmapped page.
 const READ_NOTHING: u32 = 6;
-/// What follows goes on at the offset of the next word, in the frontier that this word has in place of an offset.
+/// New position: the frontier is in this word in place of an offset, the offset is the next word.
 const SEEK: u32 = 7;
 
-/// Where the next page goes, unless the tape says otherwise.
+/// Position of the next page, unless a [`SEEK`] changes it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Position {
     frontier: u32,
     offset: u32,
 }
 
-/// Writes events down. The reader of a tape has the host's operations already, so they are not on it.
+/// Records flash operations. The host's operations are not recorded: the reader of a tape has them already.
 #[derive(Default)]
 pub(super) struct Tape {
     words: Vec<u32>,
@@ -43,12 +43,12 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// How much has been written.
+    /// Returns the number of words on the tape.
     pub(super) fn end(&self) -> u32 {
         self.words.len() as u32
     }
 
-    /// An empty tape.
+    /// Empties the tape; keeps its memory.
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.position = Position::default();
@@ -106,7 +106,7 @@ impl Clock for Tape {
     }
 }
 
-/// Reads a tape from its beginning.
+/// Replays a tape from its beginning.
 pub(super) struct Player<'a> {
     tape: &'a Tape,
     next: usize,
@@ -115,13 +115,13 @@ pub(super) struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// Reads a tape of a drive with pages of so many bytes.
+    /// Creates a player for a drive whose pages have `page_bytes` bytes.
     pub(super) fn new(tape: &'a Tape, page_bytes: u64) -> Self {
         Self { tape, next: 0, position: Position::default(), page_bytes }
     }
 
-    /// Passes the clock everything up to `end` on the tape, or to where padding begins if it is to stop there. It belongs
-    /// to an operation that was due at this time.
+    /// Replays the tape on the clock up to `end`, or up to the first padding if `stop_at_padding`. The events belong to
+    /// an operation that was due at `due_nanoseconds`.
     #[inline(always)]
     pub(super) fn play<C: Clock>(&mut self, end: u32, stop_at_padding: bool, clock: &mut C, due_nanoseconds: u64) {
         while self.next < end as usize {
@@ -152,7 +152,7 @@ impl<'a> Player<'a> {
 mod tests {
     use super::*;
 
-    /// Keeps what happens to pages.
+    /// Keeps the flash operations, for comparison.
     #[derive(Default, PartialEq, Debug)]
     struct RecordedMedia(Vec<(&'static str, usize, u32, Option<u32>)>);
 

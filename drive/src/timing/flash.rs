@@ -1,73 +1,73 @@
-//! The flash itself: dies that are busy, buses that carry pages, and the buffer that hides both from writes.
+//! Timing model of the flash: busy dies, channel buses, and the write buffer that hides both from writes.
 
 use crate::ftl::Media;
 use crate::random::{Purpose, Random};
 
-/// How long each operation takes, and how the drive is laid out.
+/// Durations of flash operations, and the drive's channels, dies and planes.
 #[derive(Clone, Debug)]
 pub struct FlashTimes {
-    /// Channels, each with a bus of its own.
+    /// Channels, each with its own bus.
     pub channels: u32,
-    /// Dies on each channel.
+    /// Dies per channel.
     pub dies_per_channel: u32,
-    /// Planes of a die, a power of two, all programmed by one operation.
+    /// Planes per die, a power of two, all programmed by one operation.
     pub planes: u32,
-    /// Pages of a superblock.
+    /// Pages per superblock.
     pub pages_per_block: u32,
-    /// Superblocks being filled at the same time.
+    /// Superblocks open at the same time.
     pub frontiers: usize,
-    /// Reading a page from the cells.
+    /// Time to read a page from the cells.
     pub read_nanoseconds: u64,
-    /// Programming one page on every plane of a die.
+    /// Mean time to program one page on every plane of a die.
     pub program_nanoseconds: u64,
-    /// By how much of itself the program time varies to either side, evenly.
+    /// Variation of the program time to either side, as a share of it, uniformly distributed.
     pub program_spread: f64,
-    /// Erasing a superblock; all dies do so at once.
+    /// Time to erase a superblock; all dies erase at once.
     pub erase_nanoseconds: u64,
-    /// Moving one page over a channel's bus.
+    /// Time to transfer one page over a channel's bus.
     pub transfer_nanoseconds: u64,
-    /// The longest that a read waits for the operation in its way, if the drive can suspend that.
+    /// Longest wait of a read for a program or erase in progress; `None` if the drive cannot suspend them.
     pub suspend_nanoseconds: Option<u64>,
-    /// Pages that the write buffer holds.
+    /// Capacity of the write buffer in pages.
     pub buffer_pages: u64,
-    /// What a request costs beside the flash: command, firmware, completion.
+    /// Fixed time per request beside the flash: command, firmware, completion.
     pub overhead_nanoseconds: u64,
-    /// Bytes per second between host and buffer.
+    /// Bandwidth between host and write buffer, in bytes per second.
     pub host_bytes_per_second: f64,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Die {
     channel: u16,
-    /// When everything that was asked of it is done.
+    /// Time at which all operations queued on the die are done.
     ready_at: u64,
-    /// The program that was queued last.
+    /// Start and end of the program that was queued last.
     program_from: u64,
     program_until: u64,
     erase_from: u64,
     erase_until: u64,
-    /// When the host's reads so far have left the cells.
+    /// Time at which the host's reads so far have left the cells.
     reads_until: u64,
 }
 
 impl Die {
-    /// What is left at this time of the operation under way.
+    /// Returns the nanoseconds left, at `at`, of the operation in progress.
     fn in_the_way(&self, at: u64, times: &FlashTimes) -> u64 {
         if (self.erase_from..self.erase_until).contains(&at) {
             self.erase_until - at
         } else if at < self.program_from {
-            // Before the last program others are queued, of which only the mean length is known.
+            // Before the last program, others are queued, of which only the mean duration is known.
             (self.program_from - at - 1) % times.program_nanoseconds + 1
         } else if at < self.program_until {
             self.program_until - at
         } else {
-            // Reads for cleaning.
+            // Reads by garbage collection.
             self.ready_at.saturating_sub(at).min(times.read_nanoseconds)
         }
     }
 }
 
-/// The state of the flash.
+/// Timing state of a drive's flash: when dies, buses and write buffer are free.
 pub struct Flash {
     times: FlashTimes,
     random: Random,
@@ -75,17 +75,17 @@ pub struct Flash {
     program_range: u64,
     transfer_of_program: u64,
     nanoseconds_per_byte: f64,
-    /// The size of the request whose overhead was asked for last, and that overhead.
+    /// Size in bytes and overhead in nanoseconds of the last request: a cache of one entry.
     overhead: (u64, u64),
     now: u64,
     dies: Vec<Die>,
     plane_bits: u32,
-    /// 2^64 / dies, rounded up: a remainder without a division, and without a table that would fill the first cache.
+    /// 2^64 / dies, rounded up: replaces a division, and a table that would fill the L1 cache.
     dies_reciprocal: u64,
     bus_ready_at: Vec<u64>,
-    /// Host pages that each frontier has taken and not yet programmed.
+    /// Host pages in the write buffer that are not yet programmed, by frontier.
     waiting: Vec<u32>,
-    /// When the host pages programmed last are done, by their number modulo the length, a power of two.
+    /// Completion times of the last programmed host pages, by page number modulo the length, a power of two.
     done_at: Vec<u64>,
     admitted: u64,
     programmed: u64,
@@ -93,8 +93,8 @@ pub struct Flash {
 }
 
 impl Flash {
-    /// Flash on which nothing is under way. The buffer must hold more than the pages of one program operation on every
-    /// frontier, or writes would wait for programs that wait for them; it is enlarged to that where it does not.
+    /// Creates idle flash. The write buffer must hold more than one program operation per frontier, or writes would
+    /// wait for programs that wait for them; a smaller `buffer_pages` is raised to that.
     #[must_use]
     pub fn new(mut times: FlashTimes, seed: u64) -> Self {
         let dies = times.channels * times.dies_per_channel;
@@ -121,30 +121,30 @@ impl Flash {
         }
     }
 
-    /// Moves the clock on to the issue of a request.
+    /// Advances the clock to the time at which a request is issued; never sets it back.
     #[inline]
     pub fn advance_to(&mut self, nanoseconds: u64) {
         self.now = self.now.max(nanoseconds);
     }
 
-    /// When the last host page found room in the write buffer.
+    /// Returns the time at which the last host page entered the write buffer.
     #[inline]
     #[must_use]
     pub fn buffered_at(&self) -> u64 {
         self.now
     }
 
-    /// When everything that was sent to the cells so far is programmed.
+    /// Returns the time at which all pages sent to the dies so far are programmed.
     #[must_use]
     pub fn all_programmed_at(&self) -> u64 {
         self.last_done_at.max(self.now)
     }
 
-    /// What a request of this size costs beside the flash.
+    /// Returns the time of a request beside the flash: the fixed overhead and the transfer of `size_bytes`.
     #[inline]
     #[must_use]
     pub fn overhead_nanoseconds(&mut self, size_bytes: u64) -> u64 {
-        // Most requests of a run have one size, and flushes none.
+        // Most requests of a run have the same size; flushes have size 0.
         if size_bytes == 0 {
             return self.times.overhead_nanoseconds;
         }
@@ -155,8 +155,8 @@ impl Flash {
         self.overhead.1
     }
 
-    /// The die of the page at this offset of a superblock. Pages fill the planes of a die, then go to the next channel,
-    /// then the next die.
+    /// Returns the die of the page at this offset of a superblock. Pages fill the planes of a die, then go to the next
+    /// channel, then the next die.
     #[inline(always)]
     fn die_of(&self, offset: u32) -> usize {
         // Lemire, Kaser and Kurz 2019: exact for 32 bits.
@@ -164,9 +164,9 @@ impl Flash {
         ((u128::from(fraction) * self.dies.len() as u128) >> 64) as usize
     }
 
-    /// A read issued at `issued_at` of the page at this offset: when its data has left the die. It overtakes programs
-    /// that wait, but neither earlier reads of its die nor the program or erase under way, which it interrupts only on a
-    /// drive that can suspend.
+    /// Reads the page at this offset (`None`: an unmapped page, no time) and returns when its data is transferred. The
+    /// read overtakes queued programs, but waits for earlier reads of its die and for the program or erase in progress,
+    /// which it interrupts only on a drive that can suspend.
     pub fn read(&mut self, issued_at: u64, offset: Option<u32>) -> u64 {
         let Some(offset) = offset else { return issued_at };
         let die = self.die_of(offset);
@@ -178,7 +178,7 @@ impl Flash {
             issued_at + die.in_the_way(issued_at, &self.times).min(longest)
         };
         die.reads_until = from + self.times.read_nanoseconds;
-        // What waits or is suspended meanwhile is done so much later.
+        // Queued and suspended operations are delayed by the read.
         if from <= die.program_from {
             die.program_from += self.times.read_nanoseconds;
         }
@@ -191,12 +191,12 @@ impl Flash {
         die.reads_until + self.times.transfer_nanoseconds
     }
 
-    /// A read that the present write waits for: the rest of a page of which the host writes a part.
+    /// Reads the old page for a partial write, which waits for it (read-modify-write).
     pub fn fetch(&mut self, offset: u32) {
         self.now = self.read(self.now, Some(offset));
     }
 
-    /// Counts a page at this offset; with it the program operation is complete on its die or not.
+    /// Adds a page at this offset, and queues the program operation on its die once that is complete.
     #[inline(always)]
     fn program(&mut self, frontier: usize, offset: u32) {
         if !(offset + 1).is_multiple_of(self.times.planes) && offset + 1 != self.times.pages_per_block {
@@ -223,7 +223,7 @@ impl Flash {
 impl Media for Flash {
     #[inline(always)]
     fn host_page(&mut self, frontier: usize, offset: u32) {
-        // A page is admitted once the one that came a whole buffer before it is on the flash.
+        // A page enters the buffer once the page that entered `buffer_pages` before it is programmed.
         if self.admitted >= self.times.buffer_pages {
             let leaving = (self.admitted - self.times.buffer_pages) as usize & (self.done_at.len() - 1);
             self.now = self.now.max(self.done_at[leaving]);
@@ -235,7 +235,8 @@ impl Media for Flash {
 
     #[inline(always)]
     fn copied_page(&mut self, frontier: usize, offset: u32, source_offset: u32) {
-        // Reads for cleaning run ahead of the programs: they take die and bus time, but no program waits for its own.
+        // Reads by garbage collection run ahead of the programs: they occupy die and bus, but no program waits for its
+        // own.
         let die = self.die_of(source_offset);
         let die = &mut self.dies[die];
         die.ready_at = die.ready_at.max(self.now) + self.times.read_nanoseconds;

@@ -1,8 +1,8 @@
-//! The host: issues requests at a rate, never more than so many at a time, and falls behind when the drive does.
+//! Model of the host: issues requests at a rate, with a bounded queue depth, and slows down with the drive.
 
 use crate::random::{Purpose, Random};
 
-/// How requests come in time.
+/// Distribution of the times between requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -12,9 +12,9 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// A closed loop. A request is due one gap after the one before it was issued, and is issued when it is due and fewer
-/// than the queue depth are under way. So when the drive falls behind the host slows down with it, and latency after the
-/// cliff is what a queue of that depth sees instead of growing for as long as the run lasts.
+/// Closed-loop host. A request is due one gap after the previous one was issued, and is issued when it is due and fewer
+/// than the queue depth are in flight. So a slow drive slows the host down, and latency after the cliff is that of a
+/// queue of this depth instead of growing for as long as the run lasts.
 pub struct Host {
     arrivals: Arrivals,
     nanoseconds_per_byte: f64,
@@ -23,15 +23,16 @@ pub struct Host {
     measured_from: u64,
     issued_at: u64,
     slipped_nanoseconds: f64,
-    /// When the requests under way are done, by request number modulo the queue depth.
+    /// Completion times of the requests in flight, by request number modulo the queue depth.
     done_at: Vec<u64>,
     oldest: usize,
-    /// No request is done before the one issued before it: the buffer admits in order.
+    /// Latest completion time: requests complete in order of issue, because the buffer admits in order.
     last_done_at: u64,
 }
 
 impl Host {
-    /// A host that writes at this rate (`None`: as soon as it may), at most `queue_depth` requests (at least 1) at a time.
+    /// Creates a host that writes at this rate (`None`: unlimited), with at most `queue_depth` (at least 1) requests in
+    /// flight.
     #[must_use]
     pub fn new(bytes_per_second: Option<f64>, arrivals: Arrivals, queue_depth: u32, seed: u64) -> Self {
         Self {
@@ -48,7 +49,7 @@ impl Host {
         }
     }
 
-    /// Issues the next write of so many bytes, not before `not_before` (0 where only the rate says).
+    /// Issues the next write of `size_bytes`, not before `not_before` nanoseconds (0: only the rate decides).
     #[inline]
     pub fn issue(&mut self, not_before: u64, size_bytes: u64) {
         let mut due_nanoseconds = self.due_nanoseconds;
@@ -57,7 +58,7 @@ impl Host {
         }
         let due = (due_nanoseconds as i64).cast_unsigned();
         let free_at = self.done_at[self.oldest].max(self.issued_at);
-        // A branch, so that the processor need not know the one time in order to go on with the other.
+        // A branch instead of a maximum, so that the processor can go on before it knows both times.
         if free_at > due {
             self.issued_at = free_at;
             self.slipped_nanoseconds += (free_at - due).cast_signed() as f64;
@@ -72,11 +73,12 @@ impl Host {
             Arrivals::Fixed => mean_gap,
             Arrivals::Poisson => self.random.exponential(mean_gap),
         };
-        // From the exact due time where it was kept, so that fractions of a nanosecond do not bend the rate over days.
+        // Starts from the unrounded due time, so that fractions of a nanosecond do not change the rate over days.
         self.due_nanoseconds = due_nanoseconds + gap;
     }
 
-    /// Issues a request that follows the one before it at once: a read beside it, or a flush after it.
+    /// Issues a request directly after the previous one: a read beside it, or a flush after it, which waits for a free
+    /// slot of the queue (`waits_for_slot`).
     #[inline]
     pub fn issue_along(&mut self, not_before: u64, waits_for_slot: bool) {
         let free_at = if waits_for_slot { self.done_at[self.oldest] } else { 0 };
@@ -84,14 +86,14 @@ impl Host {
         self.measured_from = self.issued_at;
     }
 
-    /// When the latest request was issued.
+    /// Returns the time at which the latest request was issued, in nanoseconds.
     #[inline]
     #[must_use]
     pub fn issued_at(&self) -> u64 {
         self.issued_at
     }
 
-    /// The latest request is done at this time; returns its latency from when it was due.
+    /// Completes the latest request at `done_at`; returns its latency from when it was due, in nanoseconds.
     #[inline]
     pub fn complete(&mut self, done_at: u64) -> u64 {
         self.last_done_at = self.last_done_at.max(done_at);
@@ -103,13 +105,13 @@ impl Host {
         self.last_done_at - self.measured_from
     }
 
-    /// The latest request was a read: it holds up no write that comes after it.
+    /// Completes the latest request, a read, which does not delay later writes; returns its latency in nanoseconds.
     #[inline]
     pub fn complete_read(&mut self, done_at: u64) -> u64 {
         done_at - self.measured_from
     }
 
-    /// Seconds by which back-pressure has delayed the schedule since this was last asked.
+    /// Returns the seconds by which back-pressure delayed the schedule since the last call, and resets them.
     pub fn take_slip_seconds(&mut self) -> f64 {
         std::mem::take(&mut self.slipped_nanoseconds) / 1e9
     }

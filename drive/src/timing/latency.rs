@@ -1,20 +1,20 @@
-//! Latencies of one interval, and the percentiles that are read off them.
+//! Latency histograms of one interval, and their percentiles.
 
 use hdrhistogram::Histogram;
 
-/// Histogram bounds: a microsecond to an hour. What lies outside is counted at the bound.
+/// Histogram bounds: 1 µs to 1 h. Latencies outside are counted at the bound.
 const LOWEST_NANOSECONDS: u64 = 1_000;
 const HIGHEST_NANOSECONDS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// The buckets of a histogram with these bounds: widths are powers of two from [`UNIT_BITS`] on, and every width is used
-/// for [`HALF`] buckets (the first for twice as many), so that two digits are exact.
+/// Bucket layout of a histogram with these bounds: widths are powers of two from 2^[`UNIT_BITS`] on, and every width is
+/// used for [`HALF`] buckets (the first for twice as many), so that two digits are exact.
 const UNIT_BITS: u32 = LOWEST_NANOSECONDS.ilog2();
 const HALF_BITS: u32 = (10u64.pow(SIGNIFICANT_DIGITS as u32)).next_power_of_two().ilog2();
 const HALF: usize = 1 << HALF_BITS;
 const BUCKETS: usize = bucket(HIGHEST_NANOSECONDS) + 1;
 
-/// The bucket that counts this latency.
+/// Returns the index of the bucket that counts this latency.
 #[inline(always)]
 const fn bucket(nanoseconds: u64) -> usize {
     let units = nanoseconds >> UNIT_BITS;
@@ -22,14 +22,13 @@ const fn bucket(nanoseconds: u64) -> usize {
     ((doublings as usize) << HALF_BITS) + (units >> doublings) as usize
 }
 
-/// The least latency that this bucket counts.
+/// Returns the lowest latency of a bucket, in nanoseconds.
 const fn least_of_bucket(bucket: usize) -> u64 {
     let doublings = (bucket >> HALF_BITS).saturating_sub(1);
     ((bucket - (doublings << HALF_BITS)) as u64) << doublings << UNIT_BITS
 }
 
-/// Latencies of one kind of request, counted in the buckets of a histogram. Counting is on the hottest path there is, so
-/// it does nothing else.
+/// Latency counts of one kind of request, in the buckets of a histogram. On the hottest path, so it only counts.
 #[derive(Clone)]
 pub struct LatencyRecorder {
     counts: Box<[u64; BUCKETS]>,
@@ -42,13 +41,13 @@ impl Default for LatencyRecorder {
 }
 
 impl LatencyRecorder {
-    /// Records one latency.
+    /// Counts one latency, in nanoseconds.
     #[inline]
     pub fn record(&mut self, nanoseconds: u64) {
         self.counts[bucket(nanoseconds.min(HIGHEST_NANOSECONDS))] += 1;
     }
 
-    /// The histogram of everything recorded, in nanoseconds.
+    /// Converts the counts to an HdrHistogram in nanoseconds.
     #[expect(clippy::expect_used, reason = "the bounds are constants that the histogram accepts")]
     #[must_use]
     pub fn into_histogram(self) -> Histogram<u64> {
@@ -61,36 +60,36 @@ impl LatencyRecorder {
     }
 }
 
-/// Latencies of one interval by kind of request.
+/// Latency counts of one interval by kind of request.
 #[derive(Clone, Default)]
 pub struct LatencyCounts {
-    /// Writes, from when they were due to when the write buffer had taken them.
+    /// Writes, from due time to acceptance in the write buffer.
     pub write: LatencyRecorder,
-    /// Reads, from when they were issued.
+    /// Reads, from issue to completion.
     pub read: LatencyRecorder,
-    /// Flushes, from when they were due.
+    /// Flushes, from issue to completion.
     pub flush: LatencyRecorder,
 }
 
-/// What is reported of a histogram, in seconds.
+/// Latency percentiles of a histogram, in seconds.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Percentiles {
-    /// Requests measured.
+    /// Number of requests measured.
     pub count: u64,
-    /// 50th percentile.
+    /// 50th percentile of latency.
     pub p50_seconds: f64,
-    /// 99th percentile.
+    /// 99th percentile of latency.
     pub p99_seconds: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of latency.
     pub p999_seconds: f64,
-    /// 99.99th percentile.
+    /// 99.99th percentile of latency.
     pub p9999_seconds: f64,
-    /// The longest.
+    /// Longest latency.
     pub max_seconds: f64,
 }
 
 impl Percentiles {
-    /// The percentiles of a histogram of nanoseconds, `None` if it is empty.
+    /// Returns the percentiles of a histogram in nanoseconds, `None` if it is empty.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Option<Self> {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e9;

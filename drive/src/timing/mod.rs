@@ -1,7 +1,7 @@
-//! How long things take: the dies and buses of the drive, its write buffer, and the host that waits for it.
+//! Timing model of a run: dies and buses of the drive, its write buffer, and the host that waits for it.
 //!
-//! Nothing in here is asked what to do: the translation layer and the workload decide, and this works out when each of
-//! their decisions would be done. Time is in nanoseconds from the start of the run.
+//! Timing decides nothing: the translation layer and the workload decide, and this module computes when each operation
+//! completes. Times are in nanoseconds from the start of the run.
 
 mod flash;
 mod host;
@@ -13,42 +13,43 @@ pub(crate) use latency::{LatencyCounts, LatencyRecorder, Percentiles};
 
 use crate::ftl::Media;
 
-/// A clock that a run goes by: accounts for requests and for what they make the flash do. What a clock does not say, it
-/// takes no notice of.
+/// Clock of a run: accounts for requests and for the flash operations that they cause. The default methods do nothing.
 pub(crate) trait Clock: Media {
-    /// A write of so many bytes comes, not to be issued before `due_nanoseconds` (0: as the schedule says).
+    /// Called for a write of `size_bytes`, not to be issued before `due_nanoseconds` (0: as the schedule says).
     #[inline(always)]
     fn arrive(&mut self, _due_nanoseconds: u64, _size_bytes: u64) {}
-    /// The write that arrived last has been handed to the translation layer.
+    /// Called when the translation layer has executed the latest write.
     #[inline(always)]
     fn wrote(&mut self, _size_bytes: u64) {}
-    /// A read comes of the page at this offset of its superblock, or of one that holds nothing.
+    /// Called for a read of the page at this offset of its superblock, or of an unmapped page (`None`).
     #[inline(always)]
     fn read(&mut self, _due_nanoseconds: u64, _offset: Option<u32>, _size_bytes: u64) {}
-    /// The old content of a page written in part is read from this offset of its superblock.
+    /// Called when a partial write reads the old page at this offset of its superblock.
     #[inline(always)]
     fn fetch(&mut self, _offset: u32) {}
-    /// A flush comes that must wait for everything buffered, or (buffer protected) for nothing.
+    /// Called for a flush, which waits for all buffered pages (`waits`) or, with a protected buffer, for none.
     #[inline(always)]
     fn flush(&mut self, _due_nanoseconds: u64, _waits: bool) {}
-    /// Seconds since the start, when the run knows the time.
+    /// Returns seconds since the start, `None` if the run has no time.
     fn now_seconds(&self) -> Option<f64> {
         None
     }
-    /// Latencies since the last call, and seconds by which back-pressure has made the schedule slip since then.
+    /// Returns the latencies, and the seconds by which back-pressure delayed the schedule, since the last call; resets
+    /// both.
     fn take_latencies(&mut self) -> Option<(LatencyCounts, f64)> {
         None
     }
 }
 
-/// A run without a timing model. It knows the time only if the host keeps to a rate, which it is then assumed to reach.
+/// Clock without a timing model: bytes written / target rate, which the host is assumed to reach; unknown without a
+/// rate.
 pub struct ByRate {
     bytes_per_second: Option<f64>,
     written_bytes: u64,
 }
 
 impl ByRate {
-    /// A clock that advances with what is written at this rate.
+    /// Creates a clock that advances with the bytes written at this rate.
     #[must_use]
     pub fn new(bytes_per_second: Option<f64>) -> Self {
         Self { bytes_per_second, written_bytes: 0 }
@@ -68,7 +69,7 @@ impl Clock for ByRate {
     }
 }
 
-/// The full timing model: a host that waits for flash that is busy.
+/// Clock of the timing model: a closed-loop host in front of busy flash.
 pub struct Timed {
     host: Host,
     flash: Flash,
@@ -76,7 +77,7 @@ pub struct Timed {
 }
 
 impl Timed {
-    /// Joins a host to a drive's flash.
+    /// Combines a host model with the flash of a drive.
     #[must_use]
     pub fn new(host: Host, flash: Flash) -> Self {
         Self { host, flash, latencies: LatencyCounts::default() }

@@ -1,24 +1,24 @@
-//! The file system's part: which space a growing file gets, and how disorderly freed space is used again.
+//! Extent allocator of the modelled file system, with a set disorder in the reuse of freed space.
 
 use crate::random::{Purpose, Random};
 
-/// Equal extents of a volume. Free ones wait in a queue, at first in the order of their addresses; freed ones join at its
-/// end. With the probability `disorder`, an allocation does not take the one that waited longest but swaps it against
-/// any other in the queue first: 0 uses space again in the order in which it was freed, 1 at random.
+/// Allocator of equal extents of a volume. Free extents form a queue, at first in the order of their addresses; freed
+/// ones join its end. With the probability `disorder`, an allocation first swaps the head of the queue with a random
+/// entry: 0 reuses space in the order in which it was freed, 1 at random.
 pub(super) struct Extents {
-    /// A ring of free extents.
+    /// Ring buffer of free extents.
     free: Vec<u32>,
     head: usize,
     count: usize,
-    /// The extent that follows in the same file.
+    /// Next extent of the same file, by extent.
     next: Vec<u32>,
     random: Random,
-    /// In 2^-64.
+    /// Probability `disorder`, in 2^-64.
     disorder_below: u64,
 }
 
 impl Extents {
-    /// `count` free extents.
+    /// Creates an allocator with `count` free extents.
     #[must_use]
     pub(super) fn new(count: u32, disorder: f64, seed: u64) -> Self {
         Self {
@@ -31,13 +31,13 @@ impl Extents {
         }
     }
 
-    /// Extents in use.
+    /// Returns the number of extents in use.
     #[must_use]
     pub(super) fn used(&self) -> usize {
         self.free.len() - self.count
     }
 
-    /// Allocates one, `None` if none is free.
+    /// Allocates an extent, `None` if none is free.
     pub(super) fn allocate(&mut self) -> Option<u32> {
         if self.count == 0 {
             return None;
@@ -53,7 +53,7 @@ impl Extents {
         Some(extent)
     }
 
-    /// Frees one.
+    /// Frees an extent.
     pub(super) fn free(&mut self, extent: u32) {
         let slot = self.slot(self.count);
         self.free[slot] = extent;
@@ -65,13 +65,13 @@ impl Extents {
         self.next[extent as usize] = follower;
     }
 
-    /// The extent that follows this one in its file.
+    /// Returns the extent that follows this one in its file.
     #[must_use]
     pub(super) fn following(&self, extent: u32) -> u32 {
         self.next[extent as usize]
     }
 
-    /// Bytes that the tables occupy.
+    /// Returns the bytes of memory of the tables.
     #[must_use]
     pub(super) fn memory_bytes(&self) -> usize {
         (self.free.capacity() + self.next.capacity()) * size_of::<u32>()

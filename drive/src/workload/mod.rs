@@ -1,4 +1,4 @@
-//! What the host does to the drive, in an order that depends on nothing but the settings and the seed.
+//! Workloads: operations of the host, in an order that depends only on the settings and the seed.
 
 mod extents;
 mod pick;
@@ -10,54 +10,54 @@ pub use random_pages::{HotCold, Uniform, WithReads};
 pub use streams::{StreamSettings, Streams, Sync};
 pub use trace::{Trace, TraceAction};
 
-/// What one operation is.
+/// Kind of a host operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationKind {
-    /// Whole pages are written.
+    /// Write of whole pages.
     Write,
-    /// A part of one page is written.
+    /// Write of a part of one page.
     WritePart,
-    /// Pages are read.
+    /// Read of pages.
     Read,
-    /// Pages are no longer needed.
+    /// Trim (discard) of pages.
     Trim,
-    /// What was written must survive a loss of power.
+    /// Flush: data written before must survive a loss of power.
     Flush,
 }
 
-/// One operation on consecutive logical pages.
+/// Operation of the host on consecutive logical pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operation {
-    /// What is done.
+    /// Kind of the operation.
     pub kind: OperationKind,
     /// Whether a flush follows at once.
     pub flushed: bool,
-    /// Which stream it belongs to, as a hint for the drive.
+    /// Stream number, a placement hint for the drive.
     pub stream: u16,
-    /// The first page.
+    /// First logical page.
     pub page: u32,
-    /// How many pages; 1 for a partial write, 0 for a flush.
+    /// Number of pages; 1 for a partial write, 0 for a flush.
     pub pages: u32,
-    /// How much of its page a partial write writes; 0 for everything else.
+    /// Bytes of a partial write; 0 for everything else.
     pub part_bytes: u32,
-    /// Not to be issued before this time in nanoseconds; 0 where the host's rate decides.
+    /// Earliest time of issue in nanoseconds; 0 where the host's rate decides.
     pub due_nanoseconds: u64,
 }
 
 impl Operation {
-    /// An operation that is due when the host's rate says.
+    /// Creates an operation that is due when the host's rate says.
     #[must_use]
     pub fn new(kind: OperationKind, stream: u16, page: u32, pages: u32) -> Self {
         Self { kind, flushed: false, stream, page, pages, part_bytes: 0, due_nanoseconds: 0 }
     }
 
-    /// A partial write that is due when the host's rate says.
+    /// Creates a partial write that is due when the host's rate says.
     #[must_use]
     pub fn part(stream: u16, page: u32, part_bytes: u32) -> Self {
         Self { part_bytes, ..Self::new(OperationKind::WritePart, stream, page, 1) }
     }
 
-    /// Bytes that the host writes by it.
+    /// Returns the bytes that the host writes; 0 for reads, trims and flushes.
     #[inline]
     #[must_use]
     pub fn written_bytes(&self, page_bytes: u64) -> u64 {
@@ -69,12 +69,12 @@ impl Operation {
     }
 }
 
-/// Operations in batches, so that the simulator can fetch what a batch needs before it needs it.
+/// Source of operations, in batches so that the simulator can prefetch table entries.
 pub trait Workload {
     /// Appends about `count` operations to `batch`. Appending none ends the run.
     fn fill(&mut self, batch: &mut Vec<Operation>, count: usize);
 
-    /// Bytes that the workload's tables occupy.
+    /// Returns the bytes of memory of the workload's tables.
     fn memory_bytes(&self) -> usize {
         0
     }

@@ -1,21 +1,22 @@
-//! Picking one of many with given weights, in constant time.
+//! Random choice with given weights, in constant time.
 
 use crate::random::Random;
 
-/// Walker's alias method: each slot stands for one choice up to a threshold and for another above it.
+/// Weighted random choice by Walker's alias method: each slot stands for one choice up to a threshold and for another
+/// above it.
 pub(super) struct Picker {
     slots: Vec<Slot>,
 }
 
 #[derive(Clone, Copy)]
 struct Slot {
-    /// In 2^-32 of the slot.
+    /// Share of the slot that selects its own number, in 2^-32.
     threshold: u32,
     otherwise: u32,
 }
 
 impl Picker {
-    /// Choice `i` of `count` with a weight of (i + 1)^-`skew`: 0 is even, 1 is Zipf's law.
+    /// Creates a picker in which choice `i` of `count` has the weight (i + 1)^-`skew`: 0 is even, 1 is Zipf's law.
     #[must_use]
     pub(super) fn zipf(count: u32, skew: f64) -> Self {
         let weights: Vec<f64> = (0..count).map(|i| (f64::from(i) + 1.0).powf(-skew)).collect();
@@ -34,7 +35,7 @@ impl Picker {
         Self { slots }
     }
 
-    /// Picks one.
+    /// Returns a random choice.
     #[inline]
     pub(super) fn pick(&self, random: &mut Random) -> u32 {
         let bits = random.bits();

@@ -1,16 +1,16 @@
-//! Workloads without files: single pages at random.
+//! Random workloads of single pages, and reads added to any workload.
 
 use super::{Operation, OperationKind, Workload};
 use crate::random::{Purpose, Random};
 
-/// Every page of the volume is as likely to be written next as any other.
+/// Uniform random writes of single pages over the volume.
 pub struct Uniform {
     random: Random,
     volume_pages: u32,
 }
 
 impl Uniform {
-    /// Writes over a volume of so many pages.
+    /// Creates uniform writes over a volume of `volume_pages` pages.
     #[must_use]
     pub fn new(volume_pages: u32, seed: u64) -> Self {
         Self { random: Random::new(seed, Purpose::Workload), volume_pages }
@@ -25,18 +25,18 @@ impl Workload for Uniform {
     }
 }
 
-/// A share of the pages takes a larger share of the writes; evenly within either. The hot pages are stream 0, the cold
-/// ones stream 1.
+/// Random writes of single pages in which a share of the pages takes a larger share of the writes, uniform within
+/// either. The hot pages are stream 0, the cold ones stream 1.
 pub struct HotCold {
     random: Random,
     hot_pages: u32,
     cold_pages: u32,
-    /// The share of writes that is hot, in 2^-64.
+    /// Share of the writes that are hot, in 2^-64.
     hot_below: u64,
 }
 
 impl HotCold {
-    /// `hot_space` of the volume takes `hot_writes` of the writes; both in (0, 1).
+    /// Creates writes of which `hot_space` of the volume takes `hot_writes`; both in (0, 1).
     #[must_use]
     pub fn new(volume_pages: u32, hot_space: f64, hot_writes: f64, seed: u64) -> Self {
         let hot_pages = ((f64::from(volume_pages) * hot_space) as u32).clamp(1, volume_pages - 1);
@@ -61,7 +61,7 @@ impl Workload for HotCold {
     }
 }
 
-/// Another workload with reads of random pages between its writes. The reads have random numbers of their own, so that
+/// Workload with reads of random pages added between its writes. The reads have their own stream of random numbers, so
 /// the writes are the same with them and without.
 pub struct WithReads<W> {
     inner: W,
@@ -73,7 +73,7 @@ pub struct WithReads<W> {
 }
 
 impl<W: Workload> WithReads<W> {
-    /// Adds this many single-page reads per write, evenly.
+    /// Adds `reads_per_write` single-page reads per write, evenly.
     #[must_use]
     pub fn new(inner: W, volume_pages: u32, reads_per_write: f64, seed: u64) -> Self {
         let random = Random::new(seed.rotate_left(32) ^ 0x5eed, Purpose::Workload);

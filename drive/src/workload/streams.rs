@@ -1,4 +1,4 @@
-//! Append-only segment files, many at a time: what a log-structured broker does to its drive.
+//! Workload of many append-only segment files with retention, as a log-structured broker writes.
 
 use super::extents::Extents;
 use super::pick::Picker;
@@ -7,59 +7,59 @@ use crate::error::{Error, Result};
 use crate::random::{Purpose, Random};
 use std::collections::VecDeque;
 
-/// When written data is made to survive a loss of power.
+/// Policy by which appends are flushed, that is, made to survive a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// Never by the writer: the operating system gathers writes up to the given size before the drive sees them.
+    /// No flushes: the operating system gathers writes up to the given size before the drive receives them.
     WriteBack {
-        /// Bytes gathered per file.
+        /// Bytes that the operating system gathers per file.
         gathered_bytes: u64,
     },
-    /// With a flush after every write.
+    /// A flush after every write.
     EveryWrite,
-    /// With a flush after so many bytes of one file.
+    /// A flush after so many bytes of one file.
     Every {
         /// Bytes of one file between flushes.
         bytes: u64,
     },
 }
 
-/// The shape of the streams. All sizes are in bytes.
+/// Settings of the stream workload. All sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct StreamSettings {
     /// Segment files written at the same time.
     pub streams: u32,
-    /// One append to a segment.
+    /// Size of one append to a segment.
     pub write_bytes: u64,
-    /// When appends are flushed.
+    /// Policy by which appends are flushed.
     pub sync: Sync,
-    /// A segment is closed at this size.
+    /// Size at which a segment is closed.
     pub segment_bytes: u64,
-    /// The share of the volume that files may hold; beyond it the oldest closed segments are deleted.
+    /// Share of the volume that files may hold; beyond it the oldest closed segments are deleted.
     pub retention: f64,
-    /// Whether deleting a segment discards it (TRIM).
+    /// Whether the pages of deleted segments are trimmed.
     pub trim: bool,
-    /// Space that the file system gives a file at a time.
+    /// Size of an extent: the space that the file system allocates to a file at a time.
     pub extent_bytes: u64,
-    /// How disorderly freed extents are used again, 0 to 1.
+    /// Disorder in the reuse of freed extents: 0 in the order in which they were freed, 1 at random.
     pub disorder: f64,
     /// Stream i is written at a rate of (i + 1)^-skew.
     pub rate_skew: f64,
-    /// The drive's page.
+    /// Bytes per page of the drive.
     pub page_bytes: u64,
-    /// Pages of the volume.
+    /// Pages in the volume.
     pub volume_pages: u32,
 }
 
-/// An open segment file.
+/// Open segment file of a stream.
 #[derive(Clone, Copy)]
 struct StreamSegment {
-    /// The next page to write, and how many its extent has left from there.
+    /// Next page to write, and number of pages left in its extent from there.
     page: u32,
     extent_pages: u32,
-    /// Pages until the segment is full.
+    /// Pages left until the segment is full.
     segment_pages: u32,
-    /// Parts already written of the page at `page`.
+    /// Number of parts already written to the page at `page`.
     parts: u32,
     first_extent: u32,
     last_extent: u32,
@@ -72,7 +72,7 @@ struct Closed {
     extents: u32,
 }
 
-/// The workload of many append-only files.
+/// Workload of many append-only segment files.
 pub struct Streams {
     random: Random,
     picker: Picker,
@@ -82,7 +82,7 @@ pub struct Streams {
     extent_limit: usize,
     extent_pages: u32,
     segment_pages: u32,
-    /// Whole pages of one write, or 0 where a write is a part of a page.
+    /// Whole pages per write, 0 where a write is a part of a page.
     write_pages: u32,
     parts_per_page: u32,
     write_bytes: u64,
@@ -91,6 +91,8 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// Creates the workload, with segments that are at first filled to random degrees.
+    ///
     /// # Errors
     /// [`Error::Setting`] where sizes do not divide one another or the volume is too small for the open segments.
     pub fn new(settings: &StreamSettings, seed: u64) -> Result<Self> {
@@ -144,7 +146,7 @@ impl Streams {
             trim: settings.trim,
         };
         for _ in 0..settings.streams {
-            // Segments of different files are not all full at the same time.
+            // Random lengths at first, so that segments do not all fill at the same time.
             let segment_pages = 1 + streams.random.below(segment_pages);
             streams.open.push(StreamSegment::new(segment_pages));
         }
@@ -176,8 +178,8 @@ impl Streams {
         }
     }
 
-    /// Gives the file of a stream another extent, the first of a new file where the old one is full; deletes the oldest
-    /// closed files where the volume holds too much.
+    /// Allocates the next extent of a stream's file, the first of a new file where the old one is full; deletes the
+    /// oldest closed files above the retention limit.
     fn extend(&mut self, stream: usize, batch: &mut Vec<Operation>) {
         if self.open[stream].segment_pages == 0 {
             let StreamSegment { first_extent, extents, .. } = self.open[stream];
@@ -236,7 +238,7 @@ impl StreamSegment {
         self.segment_pages -= pages;
     }
 
-    /// Whether a write of so many bytes is followed by a flush where one is due after so many.
+    /// Counts a write of `write_bytes`; returns whether a flush is due, one after each `flush_bytes`.
     #[inline]
     fn flushes(&mut self, write_bytes: u64, flush_bytes: u64) -> bool {
         self.unflushed_bytes += write_bytes;

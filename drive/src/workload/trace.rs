@@ -1,4 +1,4 @@
-//! A recorded block trace, played again.
+//! Replay of a recorded block trace.
 
 use super::{Operation, OperationKind, Workload};
 use crate::error::{Error, Result};
@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::path::Path;
 
 const SECTOR_BYTES: u64 = 512;
-/// No trace is longer: 30 years.
+/// Largest time in a trace, in seconds: 30 years.
 const SECONDS_MAX: f64 = 1e9;
 
-/// Which of the lines that `blkparse` prints about one request is played.
+/// Event of a request, among those that `blkparse` prints, that is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceAction {
@@ -22,18 +22,18 @@ pub enum TraceAction {
     Dispatched,
 }
 
-/// A trace in memory.
+/// Workload that replays a block trace held in memory.
 pub struct Trace {
     operations: Vec<Operation>,
     next: usize,
     repeat: bool,
-    /// What the recorded times of this round are shifted by, and the length of one round.
+    /// Time added to the recorded times of the present round, and length of one round.
     shift_nanoseconds: u64,
     length_nanoseconds: u64,
     page_bytes: u64,
 }
 
-/// One line that concerns the drive.
+/// One request of a trace.
 struct TraceRequest {
     nanoseconds: u64,
     kind: OperationKind,
@@ -42,18 +42,18 @@ struct TraceRequest {
 }
 
 impl Trace {
-    /// Reads a trace: CSV with the header `seconds,operation,offset_bytes,size_bytes` (operation one of write, read,
-    /// trim, flush), or the text that `blkparse` prints, of which the lines of `action` are taken.
+    /// Reads a trace from a file: CSV with the header `seconds,operation,offset_bytes,size_bytes` (operation one of
+    /// write, read, trim, flush), or the text that `blkparse` prints, of which the lines of `action` are used.
     ///
     /// # Errors
-    /// [`Error::File`] if it cannot be read, [`Error::Trace`] with the line that cannot be understood or lies outside
-    /// the volume, and also if nothing in it can be played.
+    /// [`Error::File`] if the file cannot be read; [`Error::Trace`] with the line that is invalid or lies outside the
+    /// volume, or if no line can be replayed.
     pub fn read(path: &Path, action: TraceAction, repeat: bool, page_bytes: u64, volume_pages: u32) -> Result<Self> {
         let file = File::open(path).map_err(Error::file(path))?;
         Self::parse(BufReader::new(file), path, action, repeat, page_bytes, volume_pages)
     }
 
-    /// The trace that `text` is, which was found at `path`.
+    /// Parses the trace `text`; `path` is its file, for error messages.
     ///
     /// # Errors
     /// As [`Trace::read`].
@@ -98,7 +98,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Appends a request as operations on pages: whole pages together, a part of a page at either end by itself.
+    /// Appends a request as page operations: whole pages together, a partly covered page at either end by itself.
     fn append(&mut self, request: &TraceRequest) {
         let span = PageSpan::new(request.offset_bytes, request.size_bytes, self.page_bytes);
         let due_nanoseconds = request.nanoseconds;
@@ -171,8 +171,8 @@ fn parse_csv(line: &str) -> std::result::Result<Option<TraceRequest>, String> {
     }))
 }
 
-/// A line such as `8,0 3 11 0.009507758 697 D WS 223490 + 8 [fio]`. Everything else that `blkparse` prints, its summary
-/// above all, is passed over.
+/// Parses a line such as `8,0 3 11 0.009507758 697 D WS 223490 + 8 [fio]`. Returns `None` for everything else that
+/// `blkparse` prints, such as its summary.
 fn parse_blkparse(line: &str, action: TraceAction) -> Option<TraceRequest> {
     let mut fields = line.split_ascii_whitespace();
     let seconds: f64 = fields.nth(3)?.parse().ok()?;

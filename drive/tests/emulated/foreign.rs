@@ -1,4 +1,4 @@
-//! What is not the drive's own is neither unmounted, nor served, nor written to.
+//! Protection of foreign mounts and files: they are neither unmounted, nor served, nor written to.
 
 use crate::mounted_drive::{BASE, MountedDrive, binary, machine, refusal, run};
 use std::fs;
@@ -44,7 +44,7 @@ fn a_backing_file_is_served_once_at_a_time() {
     let mut drive = MountedDrive::new("locked", &format!("{BASE} --timing off"));
     let place = drive.place.join("second");
     fs::create_dir_all(place.join("mount")).unwrap();
-    // By another name, since the file is what counts.
+    // Under another name: the lock is on the file, not on its name.
     fs::hard_link(drive.place.join("backing"), place.join("backing")).unwrap();
     let output = refusal(&place, BASE);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();

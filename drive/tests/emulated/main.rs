@@ -1,7 +1,7 @@
-//! The emulated drive on a real kernel: FUSE, a loop device, a file system.
+//! Tests of the emulated drive on a real kernel: FUSE, a loop device, a file system.
 //!
-//! Needs root and FUSE. Without them nothing of this is tested: in CI each test fails, elsewhere each says that it was not
-//! run, on standard error, past the harness's capture.
+//! They need root and FUSE. Without these, each test fails in CI; elsewhere it is skipped and reports that on standard
+//! error, past the harness's capture.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A page that says where it belongs.
+/// Returns the content of a page, filled with its number.
 fn page(number: u64) -> Vec<u8> {
     number.to_le_bytes().repeat(2048)
 }
@@ -25,7 +25,7 @@ fn page(number: u64) -> Vec<u8> {
 #[test]
 fn without_root_a_test_fails_in_ci_and_elsewhere_says_that_it_was_not_run() {
     let Some(_machine) = machine() else { return };
-    // A copy that anyone can execute, wherever this one was built.
+    // A copy of this program that any user can execute, wherever it was built.
     let place = std::env::temp_dir().join(format!("cliffwatch-drive-{}-unprivileged", std::process::id()));
     fs::create_dir_all(&place).unwrap();
     fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
@@ -63,7 +63,7 @@ fn content_survives_and_an_aged_drive_stays_aged() {
     drive.restart(&flags);
     let after =
         ["host_written_bytes_total", "media_written_bytes_total", "free_blocks_ratio"].map(|name| drive.metric(name));
-    // Saving finishes the cleaning that is under way.
+    // Saving finishes the garbage collection in progress.
     assert_eq!(before[0], after[0]);
     assert!(after[1] - before[1] < 64.0 * 16384.0 && after[2] >= before[2], "{before:?} became {after:?}");
     let file = drive.open();
@@ -98,7 +98,7 @@ fn a_loop_device_carries_a_file_system_and_its_discards() {
     drive.stop();
 }
 
-/// Seconds that each of `count` writes of a page took, one after the other, at `place` pages.
+/// Returns the sorted latencies, in seconds, of `count` sequential writes of one page each, from page `place` on.
 fn write_seconds(device: &str, place: u64, count: u64) -> Vec<f64> {
     let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(device).unwrap();
     let mut memory = vec![1u8; 32768];
@@ -114,7 +114,7 @@ fn write_seconds(device: &str, place: u64, count: u64) -> Vec<f64> {
     seconds
 }
 
-/// The same of eight writers of five pages each, at the same time.
+/// Returns the sorted latencies, in seconds, of eight concurrent writers of five pages each.
 fn write_seconds_together(device: &str) -> Vec<f64> {
     let mut seconds: Vec<f64> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8).map(|writer| scope.spawn(move || write_seconds(device, writer * 5, 5))).collect();
@@ -130,7 +130,7 @@ fn requests_take_at_least_as_long_as_the_model_says() {
     let mut drive = MountedDrive::new("at-least", &format!("{BASE} --overhead-latency 5ms"));
     let device = drive.attach();
     let fastest = write_seconds(&device, 0, 200)[0];
-    // 5 ms and the 5 µs of the transfer.
+    // 5 ms, and 5 µs for the transfer.
     assert!(fastest >= 0.005, "{fastest}");
     let modelled: Value = serde_json::from_str(&drive.ask("GET", "/latencies", "").1).unwrap();
     assert_eq!(modelled["write"]["count"], 200);
@@ -151,7 +151,7 @@ fn requests_at_the_same_time_are_answered_no_earlier_than_the_model_says() {
     let modelled: Value = serde_json::from_str(&drive.ask("GET", "/latencies", "").1).unwrap();
     assert_eq!(modelled["write"]["count"], 40);
     for (rank, name) in [(20, "p50_seconds"), (39, "p99_seconds")] {
-        // The model counts in buckets of about a hundredth.
+        // The model's histogram has a resolution of about 1 %.
         let decided = modelled["write"][name].as_f64().unwrap();
         assert!(seconds[rank] >= 0.99 * decided, "{name}: {} where the model said {decided}", seconds[rank]);
     }
@@ -181,7 +181,7 @@ mod wall_clock {
         let seconds = write_seconds_together(&device);
         let modelled: Value = serde_json::from_str(&drive.ask("GET", "/latencies", "").1).unwrap();
         for (rank, name) in [(20, "p50_seconds"), (39, "p99_seconds")] {
-            // `python -m bench drive` measures it more narrowly.
+            // `python -m bench drive` tests a narrower bound.
             let decided = modelled["write"][name].as_f64().unwrap();
             assert!(seconds[rank] < 1.5 * decided, "{name}: {} where the model said {decided}", seconds[rank]);
         }

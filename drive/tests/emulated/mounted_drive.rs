@@ -1,4 +1,4 @@
-//! A drive that is mounted for one test, and whether this machine can mount one.
+//! Drive that is mounted for one test, and a check that this machine can mount one.
 
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One at a time: what remains is found by looking at the whole machine.
+/// Lock of the machine: tests run one at a time, because they look for left-behind mounts and devices on all of it.
 static MACHINE: Mutex<()> = Mutex::new(());
 
-/// None where the machine cannot run these tests.
+/// Locks the machine for one test; `None` if it cannot run these tests, which fails in CI.
 pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     // SAFETY: this call only returns a number.
     let is_root = unsafe { libc::geteuid() } == 0;
@@ -21,12 +21,12 @@ pub(crate) fn machine() -> Option<MutexGuard<'static, ()>> {
     let test = std::thread::current().name().unwrap_or_default().to_owned();
     let is_ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
     assert!(!is_ci, "{test} needs root and /dev/fuse, and CI leaves nothing out");
-    // `eprintln!` would be swallowed: the harness captures what passing tests print.
+    // `eprintln!` would not be shown: the harness captures what passing tests print.
     std::io::stderr().write_all(format!("NOT RUN: {test} needs root and /dev/fuse\n").as_bytes()).unwrap();
     None
 }
 
-/// A mounted drive of 64 MiB. Everything of it goes away with it.
+/// Mounted drive of 64 MiB. Dropping it removes its loop devices, mount and files.
 pub(crate) struct MountedDrive {
     pub(crate) place: PathBuf,
     pub(crate) process: Child,
@@ -94,7 +94,7 @@ impl MountedDrive {
         line.rsplit_once(' ').unwrap().1.parse().unwrap()
     }
 
-    /// Ends the process in the orderly way.
+    /// Ends the process with SIGTERM and asserts that it succeeds.
     pub(crate) fn stop(&mut self) {
         assert!(run("kill", &[&self.process.id().to_string()]));
         assert!(self.process.wait().unwrap().success());
@@ -128,7 +128,7 @@ pub(crate) fn command(place: &Path, flags: &str) -> Command {
     command
 }
 
-/// The output of a mount that is refused; one that is served instead ends here.
+/// Returns the output of a mount that is refused; panics if the drive is served instead.
 pub(crate) fn refusal(place: &Path, flags: &str) -> Output {
     let mut process = command(place, flags).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();

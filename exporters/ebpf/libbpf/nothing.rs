@@ -1,1 +1,1 @@
-//! Nothing: cargo wants a target before it fetches what a package depends on.
+//! Empty target: cargo requires one before it fetches a package's dependencies.

@@ -1,11 +1,11 @@
-//! What the client itself adds, and how truly it reports the time that a broker takes.
+//! Benchmark of the latency that the client adds, and of the accuracy with which it reports the broker's delay.
 //!
-//! `added NAME MEDIAN P99`: microseconds at 100,000 records a second on a broker that keeps nothing, without linger.
-//! `reported NAME SHARE HELD_SHARE`: how far what was reported is from what the broker truly did, as a share of what is
-//! allowed: 1 % or 100 µs, whichever is more; the worst of the median, p99 and p99.9 of a constant delay, and the longest
-//! of a stall.
-//! `HELD_SHARE` is how far what the broker did is from what it was asked to do, likewise: on busy processors it is late.
-//! Lines that begin with # show what that is made of.
+//! `added NAME MEDIAN P99`: latency in microseconds at 100,000 records per second on the null broker, without linger.
+//! `reported NAME SHARE HELD_SHARE`: difference between reported latency and the broker's hold time, as a share of the
+//! tolerance (1 % or 100 µs, whichever is more); the worst of median, p99 and p99.9 for a constant delay, the maximum
+//! for a stall.
+//! `HELD_SHARE`: likewise for the hold time against the delay that was set; a busy broker thread is late.
+//! Lines that begin with # show the details.
 
 use std::sync::Arc;
 use std::time::Duration;

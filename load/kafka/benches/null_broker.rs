@@ -1,5 +1,5 @@
-//! A broker that acknowledges whatever it is sent and keeps nothing, as a process: prints where it listens, and ends with its
-//! standard input. The benchmark of memory produces to it.
+//! Null broker as a process, for the memory benchmark to produce to: acknowledges everything and stores nothing. Prints
+//! its address, and exits when its standard input is closed.
 
 use std::io::Read;
 use std::sync::Arc;

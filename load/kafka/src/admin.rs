@@ -1,4 +1,4 @@
-//! Topics, offsets and producer ids: what is asked before, after and beside the load.
+//! Admin requests outside the hot path: metadata, topics, configs, offsets, producer ids, group coordinators.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ use crate::config::Topics;
 use crate::error::{Error, Result, code};
 use crate::session::{Address, Session, refuse};
 
-/// Who leads what.
+/// Cluster metadata: brokers, the controller, and the leaders of the topics' partitions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Metadata {
-    /// By broker id.
+    /// Broker addresses by broker id.
     pub(crate) brokers: BTreeMap<i32, Address>,
-    /// The broker that topics are made at.
+    /// Broker id of the controller, where topics are created.
     pub(crate) controller: i32,
-    /// In the order asked for.
+    /// The requested topics, in the order of the request; a missing one has `UNKNOWN_TOPIC_OR_PARTITION`.
     pub(crate) topics: Vec<Topic>,
 }
 
-/// A topic as the broker describes it.
+/// Metadata of one topic, as the broker reports it.
 #[derive(Debug, Clone)]
 pub(crate) struct Topic {
-    /// Its name.
+    /// Topic name.
     pub(crate) name: String,
-    /// 0 when there is nothing to complain of.
+    /// Kafka error code of the topic; 0 for none.
     pub(crate) error: i16,
-    /// Leader and number of replicas of each partition, by its number; leader -1 for none.
+    /// Leader (broker id, -1 for none) and number of replicas of each partition, by partition index.
     pub(crate) partitions: BTreeMap<i32, (i32, usize)>,
 }
 
@@ -43,10 +43,11 @@ fn topic_name(name: &str) -> TopicName {
     TopicName(StrBytes::from_string(name.to_owned()))
 }
 
-/// Asks which broker keeps a group's offsets.
+/// Finds the coordinator of a consumer group (`FindCoordinator`).
 ///
 /// # Errors
-/// What the session said; `Error::Broker` while there is none.
+/// `Error::Broker` while the group has no coordinator; `Error::Protocol` for an invalid port; otherwise as
+/// [`Session::call`].
 pub(crate) fn coordinator(session: &mut Session, group: &str) -> Result<Address> {
     let doing = "looking for the group's coordinator";
     let key = StrBytes::from_string(group.to_owned());
@@ -57,10 +58,10 @@ pub(crate) fn coordinator(session: &mut Session, group: &str) -> Result<Address>
     Ok(Address { host: answer.host.as_str().to_owned(), port })
 }
 
-/// Asks who leads the partitions of these topics.
+/// Requests metadata of `topics`; never creates them.
 ///
 /// # Errors
-/// What the session said. What is wrong with one topic stands with it.
+/// As [`Session::call`]. The error of a single topic is in `Topic::error`.
 pub(crate) fn metadata(session: &mut Session, topics: &[String]) -> Result<Metadata> {
     let wanted = topics.iter().map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name)))).collect();
     let request = MetadataRequest::default().with_topics(Some(wanted)).with_allow_auto_topic_creation(false);
@@ -68,7 +69,7 @@ pub(crate) fn metadata(session: &mut Session, topics: &[String]) -> Result<Metad
     Ok(read_metadata(&answer, topics))
 }
 
-/// What an answer says of these topics.
+/// Extracts the brokers, the controller and `topics` from a Metadata response.
 pub(crate) fn read_metadata(answer: &MetadataResponse, topics: &[String]) -> Metadata {
     let brokers = answer
         .brokers
@@ -100,11 +101,11 @@ pub(crate) fn read_metadata(answer: &MetadataResponse, topics: &[String]) -> Met
     Metadata { brokers, controller: answer.controller_id.0, topics }
 }
 
-/// Makes a topic of this shape, or, with `only_validate`, asks whether it could be made. True when it was (or could
-/// be), false when it is there already.
+/// Creates a topic with the partitions, replication factor and settings of `shape`; `only_validate` has the broker
+/// validate the request without creating it. False when the topic exists already.
 ///
 /// # Errors
-/// `Error::Broker` with the broker's reason.
+/// `Error::Broker` with the broker's error code and message; otherwise as [`Session::call`].
 pub(crate) fn create_topic(session: &mut Session, name: &str, shape: &Topics, only_validate: bool) -> Result<bool> {
     let configs = shape
         .settings
@@ -135,15 +136,15 @@ pub(crate) fn create_topic(session: &mut Session, name: &str, shape: &Topics, on
     Ok(true)
 }
 
-/// Deletes topics; those that are not there are as good as deleted.
+/// Deletes topics; ignores those that do not exist.
 ///
 /// # Errors
-/// `Error::Broker` with the broker's reason.
+/// `Error::Broker` with the broker's error code and message; otherwise as [`Session::call`].
 pub(crate) fn delete_topics(session: &mut Session, names: &[String]) -> Result<()> {
     let names_only = names.iter().map(|name| topic_name(name)).collect();
     let states = names.iter().map(|name| DeleteTopicState::default().with_name(Some(topic_name(name)))).collect();
     let request = DeleteTopicsRequest::default().with_timeout_ms(30_000);
-    // Up to version 5 names are given, from version 6 on states; only one of the two may be.
+    // Up to version 5 the request lists names, from version 6 on topic states; only one of the two may be set.
     let request = match session.version(20, (1, 6)) {
         Some(6) => request.with_topics(states),
         _ => request.with_topic_names(names_only),
@@ -157,10 +158,10 @@ pub(crate) fn delete_topics(session: &mut Session, names: &[String]) -> Result<(
     Ok(())
 }
 
-/// The settings of a topic, defaults included.
+/// Effective settings of a topic, defaults included (`DescribeConfigs`).
 ///
 /// # Errors
-/// `Error::Broker` with the broker's reason.
+/// `Error::Broker` with the broker's error code and message; otherwise as [`Session::call`].
 pub(crate) fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeMap<String, String>> {
     const TOPIC: i8 = 2;
     let resource = DescribeConfigsResource::default()
@@ -185,19 +186,20 @@ pub(crate) fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeM
     Ok(settings)
 }
 
-/// Which offset of a partition is asked for.
+/// Offset that a `ListOffsets` request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OffsetSpec {
-    /// That of the first record that is kept.
+    /// Log start offset: that of the first retained record.
     Earliest,
-    /// The one after the last record.
+    /// Offset after the last record that consumers can read.
     Latest,
 }
 
-/// Offsets of partitions of one topic, from the broker that leads them, with the error code of each.
+/// Offsets of a topic's partitions as (partition index, error code, offset), from the broker that leads them
+/// (`ListOffsets`).
 ///
 /// # Errors
-/// What the session said.
+/// As [`Session::call`]. Errors of single partitions are in the result.
 pub(crate) fn offsets(
     session: &mut Session,
     topic: &str,
@@ -228,10 +230,10 @@ pub(crate) fn offsets(
         .collect())
 }
 
-/// A producer id and epoch that no other producer has.
+/// Requests a new producer id with its epoch (`InitProducerId`, not transactional).
 ///
 /// # Errors
-/// `Error::Broker` with the broker's reason.
+/// `Error::Broker` with the broker's error code; otherwise as [`Session::call`].
 pub(crate) fn producer_id(session: &mut Session) -> Result<(i64, i16)> {
     let request = InitProducerIdRequest::default()
         .with_transactional_id(None)

@@ -1,4 +1,4 @@
-//! Whether a load could begin: who answers, how many brokers there are, and whether the topics can be had. Changes nothing.
+//! Preflight check of a load: reachable servers and brokers, and whether the topics can be used. Changes nothing.
 
 use std::path::Path;
 use std::thread;
@@ -13,11 +13,11 @@ use crate::run::{BAD_INPUT, COMPLETED, connections};
 use crate::session::{Address, Dialer, Session};
 use crate::topics;
 
-/// A server that takes longer than this counts as not answering: the caller waits for the result.
+/// Timeout of each connection attempt and response; short, because the caller waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Prints one JSON object: `servers` and `brokers` with the address of each and why it does not answer (null when it
-/// does), and `faults`, what stands in the way of the topics. The exit status is 2 for a document that cannot work.
+/// Runs the preflight check and prints one JSON object: `servers` and `brokers`, each with its `address` and `fault`
+/// (null when it answers), and `faults`, the problems with the topics. Exit status 2 for an invalid configuration.
 #[must_use]
 pub fn check(path: &Path) -> u8 {
     match Config::load(path).and_then(|config| look(&config)) {
@@ -54,7 +54,7 @@ fn look(config: &Config) -> Result<Value> {
     Ok(json!({"servers": servers, "brokers": brokers, "faults": faults}))
 }
 
-/// Connections to all of them at a time, so that those that do not answer cost no more than one.
+/// Opens sessions to all addresses in parallel, so that several unreachable ones cost one timeout.
 fn ask(dialer: &Dialer, addresses: &[Address]) -> Vec<Result<Session>> {
     thread::scope(|scope| {
         let asked: Vec<_> = addresses.iter().map(|address| scope.spawn(|| dialer.open(address))).collect();
@@ -68,7 +68,7 @@ fn answer_of(address: &Address, answer: &Result<Session>) -> Value {
     json!({"address": address.to_string(), "fault": fault})
 }
 
-/// What would keep the topics from being made or used.
+/// Problems that would prevent creating or using the topics, one text each.
 fn topic_faults(config: &Config, dialer: &Dialer, mut session: Session, metadata: &admin::Metadata) -> Vec<String> {
     let mut faults = Vec::new();
     faults.extend(session.speaks_hot_path().err().map(|error| error.to_string()));
@@ -84,7 +84,7 @@ fn topic_faults(config: &Config, dialer: &Dialer, mut session: Session, metadata
             faults.extend(fault.map(|error| error.to_string()));
         }
     }
-    // Topics to be made are alike: the brokers say of the first whether they would make it.
+    // Topics to be created are alike: the broker validates the first of them without creating it.
     if config.topics.prefix.is_some()
         && let Some(name) = config.topics.names().first()
     {

@@ -1,4 +1,4 @@
-//! Changes of the load at their times: pauses of the consumers, steps of the rate, and the search for the highest rate.
+//! Load control over time: consumer pauses, target rate, and the search for the maximum sustainable rate.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,33 +16,33 @@ use crate::names::Gauge;
 use crate::shared::Shared;
 
 const TICK_NANOSECONDS: u64 = 20_000_000;
-/// Looks while nothing is to happen soon: each is a wake-up that the load pays for.
+/// Longest sleep between polls while nothing is due soon: each wake-up takes processor time from the load.
 const REST_NANOSECONDS: u64 = 100_000_000;
-/// A backlog is drained when no more is left than was made in this.
+/// A backlog counts as drained when it is no more than the rate makes in this time, or 1,000 records.
 const DRAINED_SECONDS: f64 = 0.1;
-/// After a rate that could not be sustained, the next waits so long for the backlog at most.
+/// Longest wait for the backlog to drain after a rate that was not sustained.
 const RECOVERY_SECONDS: f64 = 60.0;
-/// Between rates the load settles for this share of a trial.
+/// Settling time before each trial, as a share of the trial's length.
 const SETTLE_RATIO: f64 = 0.25;
 
-/// Changes the load at its times.
+/// Thread that pauses consumers, searches for the maximum sustainable rate, and reports target rate and clock steps.
 pub(crate) struct LoadController {
-    /// What all see.
+    /// State shared by all threads of the run.
     pub(crate) shared: Arc<Shared>,
-    /// What was asked for.
+    /// Configuration of the load.
     pub(crate) config: Arc<Config>,
-    /// What reaches each producer.
+    /// Channels to the producers, for rate changes.
     pub(crate) producers: Vec<BackgroundTasks>,
-    /// Where it counts.
+    /// Recorder of its gauges.
     pub(crate) recorder: Recorder,
-    /// Where it reports.
+    /// Reporter of its events.
     pub(crate) events: EventReporter,
-    /// What the wall clock did.
+    /// Detector of wall clock steps.
     pub(crate) steps: RefCell<WallClockSteps>,
 }
 
 impl LoadController {
-    /// Works until the load is over.
+    /// Runs the search, or else the pauses, until the load is over; blocks the thread.
     pub(crate) fn run(self) {
         self.shared.clock.sleep_until(self.shared.load_start);
         if let Some(search) = self.config.search {
@@ -59,7 +59,7 @@ impl LoadController {
         self.wait_until(self.shared.load_stop);
     }
 
-    /// False when the load is over before this moment.
+    /// Sleeps until `moment` (nanoseconds since the epoch) and updates gauges; false when the load is over before.
     fn wait_until(&self, moment: u64) -> bool {
         loop {
             let now = self.shared.clock.now();
@@ -77,7 +77,7 @@ impl LoadController {
         }
     }
 
-    /// Reports, once, that the wall clock was set: the run's time goes on as before.
+    /// Sets the gauge of the wall clock's offset from the run's clock; reports `clock_stepped` when it was set.
     fn watch_wall_clock(&self, now: u64) {
         let mut steps = self.steps.borrow_mut();
         if !steps.is_due(now) {
@@ -102,7 +102,7 @@ impl LoadController {
         self.recorder.lock().set(Gauge::TargetRate as usize, rate);
     }
 
-    /// Has the consumers not read for a while, and reports when they have caught up.
+    /// Pauses the consumers, resumes them, and waits until the backlog is drained; reports each as an event.
     fn pause(&self, pause: Pause) {
         let started = self.shared.clock.now();
         self.shared.paused.store(true, Ordering::Release);
@@ -153,7 +153,7 @@ impl LoadController {
                 unsustained = rate;
             }
             let is_found = sustained > 0.0 && unsustained / sustained <= 1.0 + search.resolution_ratio;
-            // A millionth of the first rate that was tried is as good as nothing.
+            // No rate counts as sustainable once a millionth of the first one has failed.
             if is_found || (sustained == 0.0 && rate < search.first_rate * 1e-6) {
                 break;
             }
@@ -172,7 +172,7 @@ impl LoadController {
         self.shared.stop.request();
     }
 
-    /// Whether a rate can be sustained; None when the load is over before that is known.
+    /// Tries a rate for one trial: whether it was sustained; None when the load is over before that is known.
     fn trial(&self, search: Search, rate: f64) -> Option<bool> {
         self.set_rate(rate);
         let started = self.shared.clock.now();
@@ -211,7 +211,7 @@ impl LoadController {
         Some(is_sustained)
     }
 
-    /// Lets what is left of a rate that was too high drain away; false when the load is over.
+    /// Stops producing until the backlog is drained, `RECOVERY_SECONDS` at most; false when the load is over before.
     fn recover(&self) -> bool {
         self.set_rate(0.0);
         let until = self.shared.clock.now() + nanoseconds(RECOVERY_SECONDS);

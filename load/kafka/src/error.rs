@@ -1,55 +1,55 @@
-//! What can go wrong, in words for the user who started the load.
+//! Errors of the engine, worded for the user who started the load.
 
-/// The result of anything here that can fail.
+/// Result with the engine's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong.
+/// Error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting that cannot work; the text names the field and the remedy.
+    /// Invalid setting; the text names the field and the remedy.
     #[error("{0}")]
     Config(String),
-    /// No bootstrap server answered.
+    /// No bootstrap server could be reached; the text lists the reasons.
     #[error("bootstrap_servers: none of them could be reached: {0}")]
     Unreachable(String),
-    /// The broker refused something; `name` is its own name for the reason.
+    /// Error code returned by the broker; `name` is Kafka's name for it.
     #[error("{doing}: the broker says {name}{}{advice}", if advice.is_empty() { "" } else { ": " })]
     Broker {
-        /// What was asked of it.
+        /// Operation that failed.
         doing: String,
-        /// The broker's error, in capitals as its documentation has it.
+        /// Kafka's name of the error code, such as `NOT_LEADER_OR_FOLLOWER`.
         name: &'static str,
-        /// The broker's own message or what to do.
+        /// The broker's message or a remedy; may be empty.
         advice: String,
     },
-    /// A connection failed.
+    /// I/O error of a connection or of starting the run.
     #[error("{doing}: {source}")]
     Connection {
-        /// What was under way.
+        /// Operation that failed.
         doing: String,
-        /// What the system said.
+        /// Error of the operating system or the TLS library.
         source: std::io::Error,
     },
-    /// An answer that is not of the protocol.
+    /// Response that is not valid Kafka protocol.
     #[error("{0}: the answer is not one of the Kafka protocol")]
     Protocol(&'static str),
-    /// Records that were acknowledged are not all there, or not as they were written.
+    /// Verification failed: acknowledged records were lost, or records were corrupted.
     #[error(
         "{lost} acknowledged records are lost and {corrupted} are not as they were written; `verification` says where"
     )]
     Unproven {
-        /// Acknowledged and not read, of partitions that were read to their end.
+        /// Acknowledged records that were not read, in partitions that were read to their end.
         lost: u64,
-        /// Read, and changed.
+        /// Records read whose contents are not as they were written.
         corrupted: u64,
     },
-    /// Measuring failed.
+    /// Error of the measurement library.
     #[error(transparent)]
     Measure(#[from] cliffwatch_measure::error::Error),
 }
 
 impl Error {
-    /// True when a later attempt may succeed.
+    /// True when a retry may succeed.
     #[must_use]
     pub(crate) fn is_transient(&self) -> bool {
         match self {
@@ -73,7 +73,7 @@ const TRANSIENT: [&str; 10] = [
     "BROKER_NOT_AVAILABLE",
 ];
 
-/// The broker's error codes that the engine distinguishes.
+/// Kafka error codes that the engine handles individually.
 pub(crate) mod code {
     #![allow(missing_docs)] // The names are the protocol's.
     pub(crate) const NONE: i16 = 0;
@@ -91,18 +91,18 @@ pub(crate) mod code {
     pub(crate) const THROTTLING_QUOTA_EXCEEDED: i16 = 89;
 }
 
-/// What to do about an error code.
+/// How to handle a Kafka error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// Ask who leads the partition, and try again.
+    /// Refresh the metadata, then retry.
     Refresh,
-    /// Try again.
+    /// Retry.
     Retry,
-    /// Nothing will help.
+    /// Give up: a retry cannot succeed.
     Give,
 }
 
-/// The broker's name for an error code, and what to do about it.
+/// Kafka's name of an error code, and how to handle it; unknown codes are retried.
 #[must_use]
 pub(crate) fn describe(code: i16) -> (&'static str, Remedy) {
     use Remedy::{Give, Refresh, Retry};

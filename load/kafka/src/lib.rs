@@ -1,4 +1,4 @@
-//! Produces to and consumes from a Kafka broker and measures latency from due times.
+//! Kafka load engine: produces and consumes records and measures latency from their due times.
 
 mod admin;
 mod batch;

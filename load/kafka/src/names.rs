@@ -1,4 +1,4 @@
-//! What is counted, by its index in a window.
+//! Names of the latencies, counters and gauges in the windows, by index.
 
 use cliffwatch_measure::recorder::{Merge, Names};
 
@@ -10,14 +10,14 @@ macro_rules! names {
         #[repr(usize)]
         pub(crate) enum $name { $($variant),+ }
         impl $name {
-            /// Names in the windows, in order of index.
+            /// Names as the windows report them, in order of index.
             pub(crate) const NAMES: &'static [&'static str] = &[$($text),+];
         }
     };
 }
 
 names! {
-    /// Latencies.
+    /// Latency histograms: from due time (`publish`, `end_to_end`) or from first sending (`publish_service`).
     Latency:
     Publish = "publish",
     PublishService = "publish_service",
@@ -25,7 +25,7 @@ names! {
 }
 
 names! {
-    /// Counters.
+    /// Counters; each window reports the increment.
     Counter:
     Operations = "operations",
     Bytes = "bytes",
@@ -56,7 +56,7 @@ names! {
 }
 
 names! {
-    /// Gauges.
+    /// Gauges; each window reports the value at its end.
     Gauge:
     TargetRate = "target_rate",
     BufferedBytes = "buffered_bytes",
@@ -71,7 +71,7 @@ names! {
     ClockOffsetBound = "clock_offset_bound_seconds",
 }
 
-/// Everything that is counted.
+/// Names of all latencies, counters and gauges, with how each gauge is merged.
 pub(crate) const NAMES: Names = Names {
     latencies: Latency::NAMES,
     counters: Counter::NAMES,
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(names, Gauge::NAMES);
     }
 
-    /// The names in the first cells of the table whose first heading this is.
+    /// Names in the first column of the documentation's table whose first heading is `heading`.
     fn documented(heading: &str) -> BTreeSet<&'static str> {
         let page = include_str!("../../../docs/engines/kafka.md");
         let rows = page.lines().skip_while(|line| !line.starts_with(&format!("| {heading} |"))).skip(2);

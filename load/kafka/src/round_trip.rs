@@ -1,7 +1,7 @@
-//! How long the network takes to every broker and back.
+//! Network round-trip time to every broker, from `TCP_INFO` of a fresh connection.
 //!
-//! Of a connection that has just been made, the kernel knows how long the other side's kernel took to answer: no broker's
-//! threads, memory or queues are in that, and no thread of ours.
+//! The kernels measure it during the TCP handshake, so it includes no threads, memory or queues of the broker, and no
+//! thread of this process.
 
 use std::collections::VecDeque;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -18,25 +18,25 @@ use crate::session::Address;
 use crate::shared::Shared;
 
 const ROUNDS_APART: u64 = NANOSECONDS;
-/// The median of so many counts, so that a single packet that was late does not.
+/// Samples per broker of which the median is taken, so that a single late packet does not count.
 const KEPT: usize = 5;
 const PATIENCE: Duration = Duration::from_millis(500);
 const LOOK_NANOSECONDS: u64 = 200_000_000;
 
-/// Measures round trips until the run is over.
+/// Probe of the network round-trip time; sets the gauge `round_trip_seconds` to the largest median of the brokers.
 pub(crate) struct RoundTripProbe {
-    /// Where brokers listen.
+    /// Broker addresses.
     pub(crate) brokers: Vec<Address>,
-    /// What all see.
+    /// State shared by all threads of the run.
     pub(crate) shared: Arc<Shared>,
-    /// Where it counts.
+    /// Recorder of the gauge.
     pub(crate) recorder: Recorder,
-    /// Set when the run is over.
+    /// Set when the run is over, which ends the probe.
     pub(crate) ended: Arc<AtomicBool>,
 }
 
 impl RoundTripProbe {
-    /// One round trip a second to every broker.
+    /// Probes every broker once a second until `ended` is set; blocks the thread.
     pub(crate) fn run(self) {
         let mut kept: Vec<VecDeque<f64>> = self.brokers.iter().map(|_| VecDeque::with_capacity(KEPT)).collect();
         let mut next = self.shared.clock.now();
@@ -53,7 +53,7 @@ impl RoundTripProbe {
                 }
                 match round_trip_seconds(address) {
                     Some(seconds) => recent.push_back(seconds),
-                    // A broker that is away has none.
+                    // An unreachable broker has no round-trip time.
                     None => recent.clear(),
                 }
             }
@@ -69,15 +69,16 @@ fn median(recent: &VecDeque<f64>) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// By the kernel's own measure; None when the address does not answer.
+/// Round-trip time of a new TCP connection in seconds, as measured by the kernel (`tcpi_rtt`); None when the address
+/// does not answer within 0.5 s.
 fn round_trip_seconds(address: &Address) -> Option<f64> {
     let socket = (address.host.as_str(), address.port).to_socket_addrs().ok()?.next()?;
     let stream = TcpStream::connect_timeout(&socket, PATIENCE).ok()?;
     // SAFETY: all of the structure is numbers, for which zeros are values.
     let mut found: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut size = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).ok()?;
-    // SAFETY: the descriptor is open for as long as `stream` lives; the kernel writes at most `size` bytes to `found`, which
-    // has that many.
+    // SAFETY: the descriptor is open for as long as `stream` lives; the kernel writes at most `size` bytes to `found`,
+    // which has that many.
     let status = unsafe {
         libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut found).cast(), &raw mut size)
     };

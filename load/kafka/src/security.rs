@@ -1,4 +1,4 @@
-//! TLS and SASL: how a connection is protected before the first request.
+//! TLS and SASL (PLAIN, SCRAM) of connections to brokers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,19 +14,19 @@ use sha2::{Digest, Sha256, Sha512};
 use crate::config::{self, Mechanism};
 use crate::error::{Error, Result};
 
-/// A connection, encrypted or not.
+/// Connection to a broker: plain TCP or TLS.
 pub(crate) enum Transport {
     /// Plain TCP.
     Plain(TcpStream),
     /// TLS over TCP.
     Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
-    /// One end of a simulated connection.
+    /// Client end of a simulated connection.
     #[cfg(test)]
     Simulated(crate::simulation::pipe::ClientEnd),
 }
 
 impl Transport {
-    /// The connection below, for the system to watch; None for one that it does not know.
+    /// The TCP socket, for polling; None for a simulated connection.
     #[must_use]
     #[cfg_attr(not(test), expect(clippy::unnecessary_wraps, reason = "a simulated one has none"))]
     pub(crate) fn socket(&self) -> Option<&TcpStream> {
@@ -38,7 +38,7 @@ impl Transport {
         }
     }
 
-    /// True when bytes that were taken over wait for room on the connection.
+    /// True when TLS holds encrypted bytes that are not written to the socket yet.
     #[must_use]
     pub(crate) fn wants_write(&self) -> bool {
         match self {
@@ -90,38 +90,38 @@ impl Write for Transport {
     }
 }
 
-/// What was read from the files that the settings name.
+/// TLS configuration and SASL credentials, loaded from the files that the settings name.
 #[derive(Clone, Default)]
 pub(crate) struct Security {
     tls: Option<(Arc<rustls::ClientConfig>, Option<String>)>,
-    /// Who the client is, when it has to say so.
+    /// SASL credentials; None without authentication.
     pub(crate) sasl: Option<Credentials>,
 }
 
-/// A user and the password.
+/// SASL mechanism, user name and password.
 #[derive(Clone)]
 pub(crate) struct Credentials {
-    /// How the password is proven.
+    /// SASL mechanism.
     pub(crate) mechanism: Mechanism,
     username: String,
     password: String,
 }
 
 impl Security {
-    /// Reads the files.
+    /// Loads certificates, private key and password from the files that the settings name.
     ///
     /// # Errors
-    /// `Error::Config` when one of them cannot be read or is not what it should be.
+    /// `Error::Config` when a file cannot be read or is invalid.
     pub(crate) fn load(settings: &config::SecuritySettings) -> Result<Self> {
         let tls = settings.tls.as_ref().map(tls_settings).transpose()?;
         let sasl = settings.sasl.as_ref().map(Credentials::load).transpose()?;
         Ok(Self { tls, sasl })
     }
 
-    /// Makes a fresh connection to `host` a protected one.
+    /// Performs the TLS handshake with `host` on a new connection, blocking; without TLS settings, plain TCP.
     ///
     /// # Errors
-    /// What the system or the TLS library said.
+    /// I/O and TLS errors, such as an untrusted certificate.
     pub(crate) fn protect(&self, socket: TcpStream, host: &str) -> std::io::Result<Transport> {
         let Some((settings, name)) = &self.tls else { return Ok(Transport::Plain(socket)) };
         let name = ServerName::try_from(name.as_deref().unwrap_or(host).to_owned()).map_err(std::io::Error::other)?;
@@ -178,13 +178,13 @@ impl Credentials {
         Ok(Self::new(sasl.mechanism, sasl.username.clone(), password))
     }
 
-    /// Of a user whose password is known.
+    /// Credentials with a password that is known already.
     #[must_use]
     pub(crate) fn new(mechanism: Mechanism, username: String, password: String) -> Self {
         Self { mechanism, username, password }
     }
 
-    /// The exchange's first message and what comes after it.
+    /// The client's first SASL message, and the exchange that follows it.
     #[must_use]
     pub(crate) fn exchange(&self, nonce: &str) -> (Vec<u8>, Exchange<'_>) {
         match self.mechanism {
@@ -198,32 +198,32 @@ impl Credentials {
     }
 }
 
-/// What comes after the first message.
+/// SASL exchange after the client's first message.
 pub(crate) enum Exchange<'a> {
-    /// Nothing.
+    /// PLAIN: complete with the first message.
     Plain,
-    /// RFC 5802: the server's challenge is answered, and the server has to prove itself.
+    /// SCRAM (RFC 5802): the client answers the server's challenge, and the server's signature is verified.
     Scram {
-        /// Whose password it is.
+        /// The user's credentials.
         credentials: &'a Credentials,
-        /// The first message without its prefix.
+        /// The client's first message without its GS2 header (`client-first-message-bare`).
         bare: String,
     },
 }
 
-/// The answer to a server's challenge, and what the server has to say to it.
+/// SCRAM client's final message, and the server's final message expected in return.
 pub(crate) struct Proof {
-    /// The client's last message.
+    /// The client's final message.
     pub(crate) message: Vec<u8>,
-    /// The server's last message, if it knows the password too.
+    /// The final message of a server that knows the password.
     pub(crate) expected: String,
 }
 
 impl Exchange<'_> {
-    /// Answers the server's first message; None where there is nothing to answer.
+    /// Computes the answer to the server's challenge; None for PLAIN.
     ///
     /// # Errors
-    /// `Error::Protocol` when it is no challenge.
+    /// `Error::Protocol` for a malformed challenge, a foreign nonce or an iteration count above `ROUNDS_MAX`.
     pub(crate) fn answer(&self, challenge: &[u8]) -> Result<Option<Proof>> {
         let Self::Scram { credentials, bare } = self else { return Ok(None) };
         let proof = match credentials.mechanism {
@@ -234,7 +234,7 @@ impl Exchange<'_> {
     }
 }
 
-/// More rounds than any server asks for; a number of ten digits would take hours.
+/// Highest SCRAM iteration count accepted: one of ten digits would take hours.
 const ROUNDS_MAX: u32 = 1_000_000;
 
 fn scram<M, D>(password: &str, bare: &str, challenge: &[u8]) -> Option<Proof>
@@ -248,7 +248,7 @@ where
     if !(1..=ROUNDS_MAX).contains(&rounds) {
         return None;
     }
-    // The server's nonce begins with ours, or an old exchange is replayed.
+    // The server's nonce must begin with the client's; otherwise an old exchange may be replayed.
     if !nonce.starts_with(bare.split_once(",r=")?.1) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A connection on which one request at a time is asked and answered: what is not hot goes this way.
+//! Synchronous connection to a broker: one request at a time, for everything outside the hot path.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,32 +15,32 @@ use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, Str
 use crate::error::{Error, Result, describe};
 use crate::security::{Credentials, Security, Transport};
 
-/// An answer that is not of the hot path is never longer: what claims to be has not understood the protocol.
+/// Longest response accepted, in bytes: a peer that announces more does not speak the Kafka protocol.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 const ATTEMPTS_APART: Duration = Duration::from_millis(100);
 
-/// How connections are made.
+/// Opens sessions with brokers: client id, security and timeout.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    /// What the broker knows the client by.
+    /// Kafka client id.
     pub(crate) client_id: String,
     /// TLS and SASL.
     pub(crate) security: Security,
-    /// How long a connection may take to be made and a request to be answered.
+    /// Timeout of each connection attempt, read and write.
     pub(crate) timeout: Duration,
 }
 
-/// Where a broker listens.
+/// Address of a broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// Name or number.
+    /// Host name or IP address.
     pub(crate) host: String,
-    /// Port.
+    /// TCP port.
     pub(crate) port: u16,
 }
 
 impl Address {
-    /// Reads `host:port`; None when it is something else.
+    /// Parses `host:port`, with an IPv6 address in brackets or not; None for anything else.
     #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
@@ -58,7 +58,7 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// A connection that has been introduced.
+/// Open connection whose API versions are known, authenticated if SASL is configured.
 pub(crate) struct Session {
     stream: Transport,
     address: Address,
@@ -68,10 +68,11 @@ pub(crate) struct Session {
 }
 
 impl Dialer {
-    /// Connects, protects the connection, and asks what the broker speaks.
+    /// Connects, performs the TLS handshake, requests `ApiVersions` and authenticates with SASL. Blocks.
     ///
     /// # Errors
-    /// What the system, the TLS library or the broker said.
+    /// `Error::Connection` for DNS, TCP, TLS and I/O errors; `Error::Broker` or `Error::Protocol` for a refusal or a
+    /// malformed response.
     pub(crate) fn open(&self, address: &Address) -> Result<Session> {
         let fault = |source: std::io::Error| Error::Connection { doing: format!("connecting to {address}"), source };
         let socket = self.connect(address).map_err(fault)?;
@@ -93,10 +94,10 @@ impl Dialer {
         Ok(session)
     }
 
-    /// Opens the first of `addresses` that answers.
+    /// Opens a session with the first of `addresses` that answers; blocks.
     ///
     /// # Errors
-    /// `Error::Unreachable` when none does; a refusal (credentials, TLS) at once, because others would refuse too.
+    /// `Error::Unreachable` when none answers; `Error::Broker` (such as wrong credentials) at once: all would refuse.
     pub(crate) fn open_any<'a>(&self, addresses: impl IntoIterator<Item = &'a Address>) -> Result<Session> {
         let mut reasons = Vec::new();
         for address in addresses {
@@ -122,13 +123,13 @@ impl Dialer {
 }
 
 impl Session {
-    /// Where it leads.
+    /// Address of the broker.
     #[must_use]
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The highest version of `api` that the broker and `versions` share.
+    /// Highest version of `api` within `versions` (lowest, highest) that the broker supports; None if there is none.
     #[must_use]
     pub(crate) fn version(&self, api: i16, versions: (i16, i16)) -> Option<i16> {
         let &(lowest, highest) = self.versions.get(&api)?;
@@ -136,16 +137,18 @@ impl Session {
         (version >= lowest && version >= versions.0).then_some(version)
     }
 
-    /// The connection itself, to be used otherwise.
+    /// Unwraps the connection, for use outside the session.
     #[must_use]
     pub(crate) fn into_stream(self) -> Transport {
         self.stream
     }
 
-    /// Asks and waits for the answer. The version is the highest that the broker speaks, up to `version_max`.
+    /// Sends a request and blocks until its response. The version is the highest that both sides support, at most
+    /// `version_max`.
     ///
     /// # Errors
-    /// What the system said; `Error::Protocol` for an answer that is none.
+    /// `Error::Connection` for I/O errors; `Error::Protocol` for a malformed response; `Error::Broker`
+    /// (`UNSUPPORTED_VERSION`) without a common version.
     pub(crate) fn call<R: Request>(
         &mut self,
         doing: &'static str,
@@ -194,7 +197,7 @@ impl Session {
         Ok(Bytes::from(answer))
     }
 
-    /// Version 0 of this request is the one that all brokers know.
+    /// Requests the supported API versions, by version 0 of the request, which every broker knows.
     fn ask_versions(&mut self) -> Result<()> {
         let answer: ApiVersionsResponse =
             self.call_version("asking for versions", &ApiVersionsRequest::default(), 0)?;
@@ -215,7 +218,7 @@ impl Session {
         let Some(proof) = exchange.answer(&challenge)? else { return Ok(()) };
         let last = self.say(proof.message)?;
         let said = std::str::from_utf8(&last).unwrap_or_default();
-        // A server that does not know the password cannot say this.
+        // Only a server that knows the password can send the expected signature.
         if said.split(',').next() == Some(proof.expected.as_str()) {
             Ok(())
         } else {
@@ -230,10 +233,10 @@ impl Session {
         Ok(answer.auth_bytes)
     }
 
-    /// Whether the broker speaks the hot path's requests.
+    /// Checks that the broker supports the versions of Produce and Fetch that the hot path uses.
     ///
     /// # Errors
-    /// `Error::Broker` naming what it does not speak.
+    /// `Error::Broker` (`UNSUPPORTED_VERSION`).
     pub(crate) fn speaks_hot_path(&self) -> Result<()> {
         let needed = [
             (ApiKey::Produce as i16, crate::wire::produce::VERSIONS),
@@ -252,10 +255,10 @@ impl Session {
     }
 }
 
-/// Takes an answer apart.
+/// Decodes a response, after checking its correlation id and the lengths of its arrays.
 ///
 /// # Errors
-/// `Error::Protocol` for an answer that is none, or not to this request.
+/// `Error::Protocol` when it is malformed or has another correlation id.
 pub(crate) fn read_answer<R: Request>(
     doing: &'static str,
     mut answer: Bytes,
@@ -272,10 +275,10 @@ pub(crate) fn read_answer<R: Request>(
     R::Response::decode(&mut answer, version).map_err(malformed)
 }
 
-/// An error unless `code` is 0, with the broker's own message where it has one.
+/// Turns a Kafka error code other than 0 into an error, with the broker's own `message` if any.
 ///
 /// # Errors
-/// `Error::Broker`.
+/// `Error::Broker` for every code but 0.
 pub(crate) fn refuse(doing: &str, code: i16, message: Option<&str>) -> Result<()> {
     if code == 0 {
         return Ok(());
@@ -287,10 +290,10 @@ pub(crate) fn refuse(doing: &str, code: i16, message: Option<&str>) -> Result<()
     })
 }
 
-/// Does what a broker may put off (it is starting, or leadership is moving) until it no longer does, for so long at most.
+/// Retries `attempt` every 100 ms while it fails with a transient `Error::Broker`, for at most `patience`. Blocks.
 ///
 /// # Errors
-/// The last one.
+/// The error of the last attempt; at once when it is not transient.
 pub(crate) fn patiently<T>(patience: Duration, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let since = Instant::now();
     loop {
@@ -303,12 +306,12 @@ pub(crate) fn patiently<T>(patience: Duration, mut attempt: impl FnMut() -> Resu
     }
 }
 
-/// Something that no exchange before had.
+/// Nonce for a SCRAM exchange: the time and 144 random bits.
 fn nonce() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let mut bytes = [0; 18];
     if let Ok(mut file) = std::fs::File::open("/dev/urandom") {
-        // What cannot be read leaves the time, which is never the same twice.
+        // Without random bytes, the time alone makes the nonce unique.
         let _ = file.read_exact(&mut bytes);
     }
     format!("{now:x}{}", bytes.map(|byte| format!("{byte:02x}")).concat())

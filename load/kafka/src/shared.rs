@@ -1,4 +1,4 @@
-//! What all threads of a run see.
+//! State shared by all threads of a run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -11,54 +11,54 @@ use cliffwatch_measure::stop::Stop;
 use crate::clocks::peers::Peers;
 use crate::track::Track;
 
-/// A partition of the run. Its id is its index in [`Shared::partitions`]; records carry it.
+/// Partition of the run. Its id is its index in [`Shared::partitions`]; records carry the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TopicPartition {
-    /// Its topic, by index in [`Shared::topics`].
+    /// Topic, as an index in [`Shared::topics`].
     pub(crate) topic: usize,
-    /// Its number in the topic.
+    /// Partition index within the topic.
     pub(crate) index: i32,
 }
 
-/// What all threads see.
+/// State shared by all threads of a run.
 pub(crate) struct Shared {
-    /// The run's time.
+    /// Clock of the run.
     pub(crate) clock: Clock,
-    /// Set when the run has to end early.
+    /// Request to end the run early.
     pub(crate) stop: Stop,
-    /// When the load begins, in nanoseconds since the epoch.
+    /// Start of the load, in nanoseconds since the epoch.
     pub(crate) load_start: u64,
-    /// When the load ends, in nanoseconds since the epoch.
+    /// End of the load, in nanoseconds since the epoch.
     pub(crate) load_stop: u64,
-    /// After the load's end, nothing is waited for longer than this, in nanoseconds.
+    /// Longest wait for acknowledgements and unread records after the end of the load, in nanoseconds.
     pub(crate) drain_nanoseconds: u64,
-    /// Names of topics.
+    /// Topic names.
     pub(crate) topics: Vec<String>,
-    /// Partitions, by id; those of one topic follow each other.
+    /// Partitions by id; those of one topic are adjacent.
     pub(crate) partitions: Vec<TopicPartition>,
-    /// Records of this process carry this in the upper 24 bits of their producer.
+    /// Number of this execution of the process (24 bits), carried by its records in the upper bits of their producer.
     pub(crate) incarnation: u32,
-    /// Records and value bytes that were acknowledged.
+    /// Acknowledged records and their value bytes.
     pub(crate) acknowledged: RecordCount,
-    /// Records and value bytes of this process that were read.
+    /// Records of this process that consumers have read, and their value bytes.
     pub(crate) consumed: RecordCount,
-    /// Consumers are not to read.
+    /// True while the consumers are paused.
     pub(crate) paused: AtomicBool,
-    /// Producers that have not ended yet.
+    /// Number of producers that are still running.
     pub(crate) producing: AtomicU32,
-    /// The offset of the next record of each partition, by id; -1 where nothing was read.
+    /// Consumer positions (offset of the next record) by partition id; -1 where nothing was read.
     pub(crate) positions: Vec<AtomicI64>,
-    /// What became of the records of partitions that no consumer owns at the moment, by id.
+    /// Verification state of partitions that no consumer owns at present, by partition id.
     pub(crate) parked: Mutex<BTreeMap<usize, Track>>,
-    /// How far each producer is behind its schedule, in nanoseconds.
+    /// Schedule debt: how far each producer is behind its schedule, in nanoseconds.
     pub(crate) debts: Vec<AtomicU64>,
-    /// What the times of other processes are ahead of ours.
+    /// Clock offsets of producers in other processes.
     pub(crate) peers: Peers,
-    /// Latencies of the present trial, while the highest sustainable rate is looked for.
+    /// Latencies of the current trial; None unless the maximum sustainable rate is searched.
     pub(crate) trial: Option<Mutex<RateTrial>>,
 }
 
-/// Records and bytes.
+/// Counter of records and bytes.
 #[derive(Debug, Default)]
 pub(crate) struct RecordCount {
     records: AtomicU64,
@@ -66,44 +66,44 @@ pub(crate) struct RecordCount {
 }
 
 impl RecordCount {
-    /// Adds to both.
+    /// Adds records and bytes.
     pub(crate) fn add(&self, records: u64, bytes: u64) {
         self.records.fetch_add(records, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Both.
+    /// Current count of records and bytes.
     pub(crate) fn get(&self) -> (u64, u64) {
         (self.records.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 }
 
-/// Latencies of a trial.
+/// Latency histograms of one trial of the rate search.
 pub(crate) struct RateTrial {
-    /// From due time to acknowledgement.
+    /// Publish latency, from due time to acknowledgement.
     pub(crate) publish: Latencies,
-    /// From due time to reading.
+    /// End-to-end latency, from due time to reading.
     pub(crate) end_to_end: Latencies,
 }
 
 impl Shared {
-    /// True once nothing more is to be produced.
+    /// True once the load is over: `load_stop` is reached or a stop was requested.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         now >= self.load_stop || self.stop.is_requested()
     }
 
-    /// How much was acknowledged and not read yet: records and bytes.
+    /// Consumer backlog: records and value bytes that are acknowledged and not read yet.
     pub(crate) fn backlog(&self) -> (u64, u64) {
         let (acknowledged, consumed) = (self.acknowledged.get(), self.consumed.get());
         (acknowledged.0.saturating_sub(consumed.0), acknowledged.1.saturating_sub(consumed.1))
     }
 
-    /// State of the partitions that no consumer owns at the moment.
+    /// Locks the verification state of partitions that no consumer owns at present.
     pub(crate) fn parked(&self) -> MutexGuard<'_, BTreeMap<usize, Track>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The present trial, when there is one.
+    /// Locks the latencies of the current trial; None without a rate search.
     pub(crate) fn trial(&self) -> Option<MutexGuard<'_, RateTrial>> {
         self.trial.as_ref().map(|trial| trial.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Topics before the load: made or found, and held against what was asked for.
+//! Topic preparation before the load: creates or finds topics and checks them against the configuration.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use crate::config::{Acks, Config, Topics};
 use crate::error::{Error, Result, code, describe};
 use crate::session::{Address, Dialer, Session};
 
-/// How long new partitions may take to have leaders.
+/// Longest wait until all partitions have a leader.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// A batch of one record has this much around the value, at most.
+/// Upper bound on the bytes that a batch of one record has besides the value.
 const OVERHEAD_BYTES: usize = 100;
 
-/// Makes what has to be made, checks what is there, and waits until every partition has a leader.
+/// Creates topics where `topics.prefix` is given, waits until every partition has a leader, and checks their settings.
 ///
 /// # Errors
-/// `Error::Config` naming the setting that does not fit to what is there; `Error::Broker` with the broker's reason.
+/// `Error::Config` naming the setting that conflicts with a topic; `Error::Broker` with the broker's error.
 pub(crate) fn prepare(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<Metadata> {
     let mut session = dialer.open_any(bootstrap)?;
     session.speaks_hot_path()?;
@@ -31,7 +31,7 @@ pub(crate) fn prepare(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -
         if config.topics.prefix.is_some() {
             check_shape(&config.topics, topic)?;
         }
-        // Topics made alike are alike.
+        // Topics created here have the same settings: checking one is enough.
         if is_first || config.topics.prefix.is_none() {
             check_settings(config, topic, &admin::topic_settings(&mut session, &topic.name)?)?;
         }
@@ -50,8 +50,8 @@ fn make(topics: &Topics, names: &[String], dialer: &Dialer, session: &mut Sessio
     Ok(())
 }
 
-/// A connection to the controller, where `session` leads elsewhere: older brokers make topics only there, newer ones
-/// pass it on.
+/// Opens a session with the controller: older brokers create topics only there, newer ones forward the request. None
+/// when `session` is with the controller already, or it cannot be reached.
 pub(crate) fn at_controller(metadata: &Metadata, dialer: &Dialer, session: &Session) -> Option<Session> {
     match metadata.brokers.get(&metadata.controller) {
         Some(address) if address != session.address() => dialer.open(address).ok(),
@@ -81,7 +81,7 @@ fn wait_for_leaders(session: &mut Session, names: &[String]) -> Result<Metadata>
     }
 }
 
-/// A topic that was there before may be of another shape.
+/// Checks partition count and replication factor, which differ if the topic existed before.
 fn check_shape(topics: &Topics, topic: &Topic) -> Result<()> {
     let name = &topic.name;
     let remedy = "delete it, ask for what it has, or choose another topics.prefix";
@@ -101,10 +101,10 @@ fn check_shape(topics: &Topics, topic: &Topic) -> Result<()> {
     Ok(())
 }
 
-/// Whether records and acknowledgements fit to the settings that a topic has.
+/// Checks settings, record and batch sizes and acks against the settings that the topic has.
 ///
 /// # Errors
-/// `Error::Config` naming the setting that does not fit.
+/// `Error::Config` naming the setting that conflicts.
 pub(crate) fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap<String, String>) -> Result<()> {
     let name = &topic.name;
     if config.topics.prefix.is_some() {
@@ -149,10 +149,10 @@ pub(crate) fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap
     Ok(())
 }
 
-/// Deletes the topics that were made.
+/// Deletes all topics of the configuration; to be called only for topics that were created for the load.
 ///
 /// # Errors
-/// `Error::Broker` with the broker's reason.
+/// `Error::Broker` with the broker's error; `Error::Unreachable` when no server answers.
 pub(crate) fn remove(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<()> {
     let mut session = dialer.open_any(bootstrap)?;
     admin::delete_topics(&mut session, &config.topics.names())

@@ -1,73 +1,73 @@
-//! What became of the records of one partition: lost, duplicated, reordered or corrupted, and what proves it.
+//! Verification of one partition's records: counts lost, duplicated, reordered and expired ones by sequence.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Gaps remembered one by one for each producer; a record that fills an older one counts as duplicated.
+/// Gaps remembered individually per producer; a late record that belongs to an older gap counts as duplicated.
 const GAPS_MAX: usize = 65_536;
 
-/// Sequences without their end.
+/// Range of record sequences: the first, and one after the last.
 pub(crate) type Sequences = (u64, u64);
 
-/// The records of one producer in one partition, as they were read.
+/// Sequences of one producer in one partition, as read so far.
 #[derive(Debug, Default, Clone)]
 struct ProducerStream {
     producer: u32,
     next: u64,
-    /// The end of each gap, by its begin.
+    /// Gaps not read yet: the end of each (exclusive) by its start.
     gaps: BTreeMap<u64, u64>,
     forgotten: ForgottenGaps,
-    /// Of the partition's skips, how many its records have shown.
+    /// `Track::skips` as of this producer's latest record.
     skips: u32,
 }
 
-/// Gaps that are not remembered one by one any more: the oldest, so that no other lies before their end.
+/// Oldest gaps, no longer remembered individually once there are more than `GAPS_MAX`.
 #[derive(Debug, Default, Clone, Copy)]
 struct ForgottenGaps {
-    /// How many sequences are in them.
+    /// Number of sequences in these gaps.
     count: u64,
     span: Sequences,
 }
 
-/// What a record turned out to be.
+/// Classification of a record by its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// The one that was to come.
+    /// The expected sequence, or a higher one, which leaves a gap.
     InOrder,
-    /// Later than one with a higher sequence.
+    /// Late: a record with a higher sequence was read before; fills a gap.
     Reordered,
-    /// There before.
+    /// Duplicate: the sequence was read before.
     Duplicated,
 }
 
-/// Follows the records of one partition.
+/// Tracks the sequences of one partition's records, for each producer.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Track {
     streams: Vec<ProducerStream>,
-    /// How often reading went on after records that were no longer kept.
+    /// How often reading had to skip records that were no longer retained.
     skips: u32,
-    /// What was found so far.
+    /// Counts so far.
     pub(crate) found: RecordCounts,
 }
 
-/// How many records of a partition turned out to be what.
+/// Numbers of records of one partition, by what verification found.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct RecordCounts {
-    /// Read, intact, duplicates included.
+    /// Records read intact, duplicates included.
     pub(crate) read: u64,
-    /// There before.
+    /// Records whose sequence was read before.
     pub(crate) duplicated: u64,
-    /// Later than one with a higher sequence.
+    /// Records read after one with a higher sequence.
     pub(crate) reordered: u64,
-    /// Not as they were written.
+    /// Records read that are not as they were written.
     pub(crate) corrupted: u64,
-    /// Not read, because they were no longer kept when they were asked for.
+    /// Records not read because they were no longer retained.
     pub(crate) expired: u64,
 }
 
 impl Track {
-    /// A record was read.
+    /// Counts a record that was read and classifies it by its sequence.
     #[inline]
     pub(crate) fn arrive(&mut self, producer: u32, sequence: u64) -> Arrival {
         self.found.read += 1;
@@ -102,27 +102,27 @@ impl Track {
         }
     }
 
-    /// Reading begins with this record of a producer: its earlier ones are not read.
+    /// Starts tracking a producer at `sequence`, where reading begins: its earlier records do not count as missing.
     pub(crate) fn begins(&mut self, producer: u32, sequence: u64) {
         if self.streams.iter().all(|stream| stream.producer != producer) {
             self.streams.push(ProducerStream { producer, next: sequence, ..ProducerStream::default() });
         }
     }
 
-    /// Reading goes on after records that are no longer kept: what is missing before the next record of each producer is
-    /// not lost.
+    /// Notes that reading skipped records that are no longer retained: what is missing before the next record of each
+    /// producer counts as expired, not as lost.
     pub(crate) fn skip(&mut self) {
         self.skips += 1;
     }
 
-    /// How many records have been passed over and not been read since.
+    /// Number of records in gaps: a later one was read and they were not.
     #[must_use]
     pub(crate) fn missing(&self) -> u64 {
         self.streams.iter().map(ProducerStream::missing).fold(0, u64::saturating_add)
     }
 
-    /// How many records of `producer` before `end` were not read though they were kept, those in `unacknowledged` (in
-    /// order) not counted.
+    /// Number of lost records of `producer` with sequences below `end`: not read though retained, without those in
+    /// `unacknowledged` (sorted, disjoint).
     #[must_use]
     pub(crate) fn lost(&self, producer: u32, end: u64, unacknowledged: &[Sequences]) -> u64 {
         let Some(stream) = self.stream(producer) else {
@@ -131,12 +131,12 @@ impl Track {
         let gaps = stream.gaps.iter().map(|(&from, &to)| (from, to));
         let tail = (stream.skips == self.skips).then(|| stream.tail(end));
         let remembered: u64 = gaps.chain(tail).map(|gap| gap.1 - gap.0 - within(gap, unacknowledged)).sum();
-        // Of those it is only known where they lay: what was not acknowledged there was, as a rule, not there.
+        // Only the span of these gaps is known: unacknowledged records within it are taken to be among those missing.
         let ForgottenGaps { count, span } = stream.forgotten;
         remembered + count.saturating_sub(within(span, unacknowledged))
     }
 
-    /// How many records of `producer` before `end` were not read since records were skipped: they were no longer kept.
+    /// Number of records of `producer` below `end` that expired: reading skipped records after its last record read.
     #[must_use]
     pub(crate) fn expired_at_the_end(&self, producer: u32, end: u64, unacknowledged: &[Sequences]) -> u64 {
         let (skips, tail) = self.stream(producer).map_or((0, (0, end)), |stream| (stream.skips, stream.tail(end)));
@@ -148,7 +148,7 @@ impl Track {
     }
 }
 
-/// How many sequences of `of` lie in others, which are in order and apart.
+/// Number of sequences of `of` that lie within `others`, which are sorted and disjoint.
 fn within(of: Sequences, others: &[Sequences]) -> u64 {
     let first = others.partition_point(|other| other.1 <= of.0);
     let touching = others[first..].iter().take_while(|other| other.0 < of.1);
@@ -156,7 +156,7 @@ fn within(of: Sequences, others: &[Sequences]) -> u64 {
 }
 
 impl ProducerStream {
-    /// What is missing before `end` after everything that came.
+    /// Range from the next expected sequence up to `end`.
     fn tail(&self, end: u64) -> Sequences {
         (self.next, end.max(self.next))
     }

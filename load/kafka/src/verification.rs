@@ -1,4 +1,4 @@
-//! What became of all records of a run, once writing and reading have ended.
+//! End-to-end verification of a run's records, once producing and consuming have ended.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::producer::Produced;
 use crate::shared::Shared;
 use crate::track::{RecordCounts, Sequences, Track};
 
-/// No more partitions are listed one by one.
+/// Most partitions that are listed individually.
 const LISTED_MAX: usize = 1_000;
 
-/// Puts what producers made and what consumers read beside each other.
+/// Compares produced with consumed records; returns the body of the `verification` event. `begins` are start offsets.
 #[must_use]
 pub(crate) fn verification(
     shared: &Shared,
@@ -64,14 +64,14 @@ pub(crate) fn verification(
     })
 }
 
-/// What keeps the load from counting as proven: losses where partitions were read to their end, and changed bytes.
+/// Error when records were corrupted, or lost in partitions that were read to their end; None when verification passed.
 pub(crate) fn unproven(account: &Value) -> Option<Error> {
     let count = |name: &str| account[name].as_u64().unwrap_or_default();
     let (lost, corrupted) = (count("lost_where_drained"), count("corrupted"));
     (lost + corrupted > 0).then_some(Error::Unproven { lost, corrupted })
 }
 
-/// Of all producers, what `count` says of one up to the records that it made.
+/// Sums `count` over all producers, each up to the number of records that it made in this partition.
 fn sum_of(count: fn(&Track, u32, u64, &[Sequences]) -> u64, read: &PartitionRead, reports: &[Produced]) -> u64 {
     let of = |report: &Produced| {
         let nothing: (u64, Vec<Sequences>) = (0, Vec::new());

@@ -1,6 +1,7 @@
-//! The time that a broker takes is reported as it was: never as less, and to within 1 % or 100 µs of it and the way to it.
+//! Latency accuracy: the reported latency is never below the broker's delay, and within 1 % or 100 µs, whichever is
+//! more, of the delay plus the transfer time.
 
-// What a test cannot do fails it.
+// A test may panic: that fails it.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use cliffwatch_kafka_testkit::load::{Load, Reported, execute, quantile};
 use cliffwatch_kafka_testkit::null_broker::{self, HoldTimes};
 use cliffwatch_kafka_testkit::reference_client;
 
-/// How often a second and for how long, in seconds, a broker of a constant delay is asked.
+/// Load on a broker with constant delay: requests per second, and duration in seconds.
 const RATE: f64 = 500.0;
 const SECONDS: f64 = 1.0;
 
-/// What the client reports of a broker that holds each request for so long, and for how long the broker did.
+/// Latencies that the client reports for a broker that delays each response by `injected`, and the broker's hold times.
 fn reported_and_held(injected: Duration) -> (Reported, HoldTimes) {
     let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
     let reported = execute(broker, &Load { rate: RATE, seconds: SECONDS, consumes: false });
@@ -37,18 +38,18 @@ mod wall_clock {
     use super::*;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// One load at a time: each has the processors for itself.
+    /// Serializes the tests, so that each load has the processors for itself.
     static ALONE: Mutex<()> = Mutex::new(());
 
-    /// Odd, so that there is a median.
+    /// Undisturbed measurements whose median is taken; odd, so that there is a middle one.
     const MEASUREMENTS: usize = 3;
-    /// So many are made at most, until `MEASUREMENTS` of them are undisturbed.
+    /// Maximum number of measurements to get `MEASUREMENTS` undisturbed ones.
     const ATTEMPTS: usize = 5;
-    /// A measurement during which a hypervisor took more of the processors than this is of the hypervisor.
+    /// Steal time above this share of processor time marks a measurement as disturbed by the hypervisor.
     const STOLEN_LIMIT: f64 = 0.01;
 
-    /// Where it may, has this thread and those that it starts run before all others, so that what others do on the same
-    /// processors is in little of what is compared. Also whether it may.
+    /// Locks out the other tests and sets real-time priority (SCHED_FIFO) for this thread and those it starts, so that
+    /// other processes hardly disturb the comparison; returns the lock and whether the priority was permitted.
     fn come_first() -> (MutexGuard<'static, ()>, bool) {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let first = libc::sched_param { sched_priority: 1 };
@@ -65,7 +66,7 @@ mod wall_clock {
         injected.mul_f64(0.01).max(Duration::from_micros(100))
     }
 
-    /// All processors' time so far and how much of it a hypervisor took, in ticks: the first line of proc(5)'s stat.
+    /// Total and steal time of all processors since boot, in ticks, from the first line of /proc/stat.
     fn processor_ticks() -> (u64, u64) {
         let text = std::fs::read_to_string("/proc/stat").unwrap();
         let ticks: Vec<u64> =
@@ -73,10 +74,10 @@ mod wall_clock {
         (ticks[..8].iter().sum(), ticks[7])
     }
 
-    /// The median of undisturbed measurements: a client that is wrong more often than not fails, however well it does once.
+    /// Median of the undisturbed measurements, so that a client that is wrong more often than not fails.
     ///
-    /// A hypervisor takes processors away from threads of any priority. What was measured meanwhile does not count;
-    /// where it never stops, the least difference is judged, and a client that is always wrong fails.
+    /// A hypervisor takes processors away from threads of any priority: measurements with more than 1 % steal time are
+    /// not counted. If too few are left, the smallest value is returned, and only a client that is always wrong fails.
     fn judged(mut measure: impl FnMut() -> f64) -> f64 {
         let (mut undisturbed, mut all) = (Vec::new(), Vec::new());
         while undisturbed.len() < MEASUREMENTS && all.len() < ATTEMPTS {
@@ -99,13 +100,13 @@ mod wall_clock {
     #[test]
     fn a_constant_delay_is_reported_as_it_was() {
         let (_alone, comes_first) = come_first();
-        // Where others come first, what is least disturbed shows what is reported. The tail is what others make of it: it is
-        // proven below, by a stall that is longer than they can be, and where it is quiet by the benchmark.
+        // Without real-time priority, a low quantile is the least disturbed. The tail depends on other processes: it is
+        // tested below, by a stall longer than their disturbances, and on a quiet machine by the benchmark.
         let compared = if comes_first { 0.5 } else { 0.1 };
         for milliseconds in [0, 5, 200] {
             let injected = Duration::from_millis(milliseconds);
-            // What two threads take to wake up, and loopback to carry, is the machine's, and differs with its mood and with
-            // for how long it slept: it is measured each time just before, by a client that does nothing else.
+            // The time for two thread wake-ups and the loopback transfer varies with the machine's state and with the
+            // sleep before: a client that does nothing else measures it right before each comparison.
             let difference = judged(|| {
                 let way = way(injected, compared);
                 (added(injected, compared) - way).abs()
@@ -114,14 +115,14 @@ mod wall_clock {
         }
     }
 
-    /// Seconds from a record's due time until its answer that the broker did not hold it for, of a client that only waits.
+    /// Latency of the reference client less the broker's hold time, in seconds: wake-ups and transfer.
     fn way(injected: Duration, compared: f64) -> f64 {
         let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
         let seen = Duration::from_nanos(reference_client::latency(broker, RATE, SECONDS).value_at_quantile(compared));
         seen.as_secs_f64() - quantile(&held, compared).as_secs_f64()
     }
 
-    /// Seconds that are reported beyond those that the broker held a record for.
+    /// Latency that the client under test reports less the broker's hold time, in seconds.
     fn added(injected: Duration, compared: f64) -> f64 {
         let (reported, held) = reported_and_held(injected);
         reported.publish(compared).as_secs_f64() - quantile(&held, compared).as_secs_f64()
@@ -131,7 +132,7 @@ mod wall_clock {
     fn a_stall_counts_for_everything_that_was_due_in_it() {
         let (_alone, _) = come_first();
         let (from, stall) = (Duration::from_secs(3), Duration::from_secs(3));
-        // Nothing is answered from then on for so long.
+        // Responses stall from 3 s to 6 s after the broker's start.
         let stalled = move |since| if since < from { Duration::ZERO } else { (from + stall).saturating_sub(since) };
         let (broker, held) = null_broker::start(1, false, Arc::new(stalled));
         let reported = execute(broker, &Load { rate: 1000.0, seconds: 8.0, consumes: false });
@@ -140,7 +141,7 @@ mod wall_clock {
             assert_close(reported.publish(at), quantile(&held, at), allowed(stall));
         }
         assert_close(reported.publish(1.0), stall, allowed(stall));
-        // Waits are spread evenly from nothing to all of it: of 8 s, 3 s stalled, so half of a stall is at 1 - 1.5 / 8.
+        // Waits are spread evenly from 0 to the whole stall: 3 s of 8 s stalled, so half of it is at 1 - 1.5 / 8.
         assert_close(reported.publish(1.0 - 1.5 / 8.0), stall / 2, allowed(stall));
     }
 }

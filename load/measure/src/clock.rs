@@ -1,14 +1,14 @@
-//! Time that never goes back: the run's as its worker has it, or the wall clock once, and from then on the monotonic clock.
+//! Monotonic clock in nanoseconds since the epoch: the run's time as passed by its worker, or the wall clock read once.
 
 use crate::NANOSECONDS;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The variable by which a worker says how many nanoseconds its run's time is ahead of the machine's monotonic clock: the
-/// wall clock may have been set since that time began.
+/// Environment variable in which a worker passes how many nanoseconds its run's time is ahead of the machine's
+/// monotonic clock: the wall clock may have been set since the run's time began.
 pub const OFFSET_VARIABLE: &str = "CLIFFWATCH_RUN_TIME_OFFSET_NANOSECONDS";
 
-/// Nanoseconds since the epoch on a time line that cannot be set.
+/// Clock in nanoseconds since the epoch that is not affected when the wall clock is set.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     source: Source,
@@ -21,8 +21,8 @@ enum Source {
 }
 
 impl Clock {
-    /// The run's time where a worker says what it is, else the wall clock's, read once. Copies of the result agree with
-    /// each other for ever.
+    /// Creates a clock on the run's time if a worker passes it in [`OFFSET_VARIABLE`], else on the wall clock, read
+    /// once. Copies of the clock always agree.
     pub fn anchored() -> Self {
         let offset = std::env::var(OFFSET_VARIABLE).ok().and_then(|text| text.parse().ok());
         Self::at(offset)
@@ -37,12 +37,13 @@ impl Clock {
         Self { source: Source::Machine { epoch_nanoseconds, anchor: Instant::now() } }
     }
 
-    /// One that shows the nanoseconds since the epoch that a simulation sets `moment` to, never to less than before.
+    /// Creates a clock for simulations, which shows the value of `moment` in nanoseconds since the epoch; that must not
+    /// decrease.
     pub fn set_by(moment: &'static AtomicU64) -> Self {
         Self { source: Source::Set(moment) }
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the time in nanoseconds since the epoch.
     pub fn now(&self) -> u64 {
         match self.source {
             Source::Machine { epoch_nanoseconds, anchor } => {
@@ -53,7 +54,7 @@ impl Clock {
         }
     }
 
-    /// Waits until the moment, in nanoseconds since the epoch; returns at once when it has passed.
+    /// Blocks until `moment`, in nanoseconds since the epoch; returns at once when it has passed.
     pub fn sleep_until(&self, moment: u64) {
         let now = self.now();
         if moment > now {
@@ -62,7 +63,7 @@ impl Clock {
     }
 }
 
-/// What the machine's monotonic clock shows to every process.
+/// Reads the machine's monotonic clock, which is the same in every process.
 fn monotonic() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a live structure that the call fills; this clock is there on every Linux.
@@ -70,12 +71,12 @@ fn monotonic() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Nanoseconds in so many seconds, to the nearest; 0 for what is negative or not a number.
+/// Converts seconds to nanoseconds, rounded; 0 for negative numbers and NaN.
 pub fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// Seconds in so many nanoseconds, to a microsecond where they are a time since the epoch.
+/// Converts nanoseconds to seconds; precise to a microsecond for a time since the epoch.
 pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }

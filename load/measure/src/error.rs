@@ -1,28 +1,28 @@
-//! What can go wrong while measuring.
+//! Errors of the measurement crate.
 
-/// The result of anything here that can fail.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. The text names the field and the remedy.
+/// Error of a measurement. The text names the field and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting that cannot work.
+    /// Invalid setting.
     #[error("{field}: {advice}")]
     Setting {
-        /// The field of the configuration.
+        /// Field of the configuration.
         field: &'static str,
-        /// What is wrong and what to do.
+        /// Fault and remedy.
         advice: String,
     },
-    /// The reader of the windows has gone.
+    /// Output that cannot be written, for instance because the reader of the windows is gone.
     #[error("the windows cannot be written: {0}")]
     Output(#[from] std::io::Error),
-    /// A histogram could not be written down.
+    /// Histogram that cannot be created or encoded.
     #[error("the histogram of {name} cannot be encoded: {reason}")]
     Histogram {
-        /// The latency's name.
+        /// Name of the latency.
         name: &'static str,
-        /// What the encoder said.
+        /// Message of the histogram library.
         reason: String,
     },
 }

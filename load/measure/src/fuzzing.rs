@@ -1,54 +1,54 @@
-//! What a fuzz target makes of its input.
+//! Decoding of fuzz inputs into values.
 
-/// Takes values off an input. At its end they are 0, so that every input says something.
+/// Reader of values from a fuzz input. Past its end values are 0, so that every input is valid.
 pub struct Input<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    /// All of `bytes`.
+    /// Creates a reader of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// True when nothing is left.
+    /// Whether the whole input has been read.
     pub fn is_over(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next byte.
+    /// Reads a byte.
     pub fn byte(&mut self) -> u8 {
         self.array::<1>()[0]
     }
 
-    /// The next 2 bytes, as a number.
+    /// Reads 2 bytes as a little-endian number.
     pub fn short(&mut self) -> usize {
         u16::from_le_bytes(self.array()).into()
     }
 
-    /// The next 4 bytes, as a number.
+    /// Reads 4 bytes as a little-endian number.
     pub fn word(&mut self) -> u32 {
         u32::from_le_bytes(self.array())
     }
 
-    /// The next 8 bytes, as a number.
+    /// Reads 8 bytes as a little-endian number.
     pub fn long(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Reads 2 bytes as a number below `limit`; panics if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.short() % limit
     }
 
-    /// The next bytes, at most so many.
+    /// Reads up to `most` bytes.
     pub fn bytes(&mut self, most: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(most.min(self.rest.len()));
         self.rest = rest;
         taken
     }
 
-    /// All that is left.
+    /// Reads the rest of the input.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }

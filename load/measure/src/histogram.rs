@@ -4,13 +4,13 @@ use crate::error::{Error, Result};
 use base64::Engine;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-/// Smaller differences are not resolved.
+/// Resolution and lower bound of the histogram: 1 µs.
 pub const LOWEST_NANOSECONDS: u64 = 1_000;
-/// A longer latency is counted as this long, and as an overflow.
+/// Upper bound of the histogram: 1 h. A longer latency is counted at the bound, and as an overflow.
 pub const HIGHEST_NANOSECONDS: u64 = 3_600 * crate::NANOSECONDS;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Counts of latencies. Its memory is allocated when it is made, and none after.
+/// Latency histogram. All its memory is allocated when it is created.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     counts: hdrhistogram::Histogram<u64>,
@@ -18,14 +18,14 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// An empty histogram: about 190 KB.
+    /// Creates an empty histogram of about 190 KB.
     pub fn new() -> Result<Self> {
         hdrhistogram::Histogram::new_with_bounds(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS)
             .map(|counts| Self { counts, overflows: 0 })
             .map_err(|error| Error::Histogram { name: "latency", reason: error.to_string() })
     }
 
-    /// Counts a latency so many times.
+    /// Counts a latency `count` times.
     pub fn record(&mut self, nanoseconds: u64, count: u64) {
         if nanoseconds > HIGHEST_NANOSECONDS {
             self.overflows += count;
@@ -33,7 +33,7 @@ impl Latencies {
         self.counts.saturating_record_n(nanoseconds.min(HIGHEST_NANOSECONDS), count);
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.overflows += other.overflows;
         // Both have the same bounds, so nothing in one is out of the other's range.
@@ -41,28 +41,28 @@ impl Latencies {
         debug_assert!(merged.is_ok());
     }
 
-    /// Forgets everything; keeps its memory.
+    /// Resets all counts; keeps the memory.
     pub fn clear(&mut self) {
         self.counts.reset();
         self.overflows = 0;
     }
 
-    /// How many latencies were counted.
+    /// Returns the number of latencies counted.
     pub fn count(&self) -> u64 {
         self.counts.len()
     }
 
-    /// How many of them were longer than an hour.
+    /// Returns the number of latencies longer than an hour.
     pub fn overflows(&self) -> u64 {
         self.overflows
     }
 
-    /// The smallest latency, in nanoseconds, that so many of all (0 to 1) are at or below; 0 when nothing was counted.
+    /// Returns the latency at a quantile (0 to 1), in nanoseconds; 0 when nothing was counted.
     pub fn quantile(&self, quantile: f64) -> u64 {
         self.counts.value_at_quantile(quantile)
     }
 
-    /// HdrHistogram V2, compressed, in base64.
+    /// Encodes the histogram as HdrHistogram V2, compressed, in base64.
     pub fn encode(&self, name: &'static str, encoder: &mut HistogramEncoder) -> Result<String> {
         encoder.bytes.clear();
         encoder
@@ -73,7 +73,7 @@ impl Latencies {
     }
 }
 
-/// The memory that encoding needs, kept from one histogram to the next.
+/// Buffers for encoding histograms, reused from one to the next.
 #[derive(Default)]
 pub struct HistogramEncoder {
     serializer: V2DeflateSerializer,

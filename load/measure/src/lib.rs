@@ -1,9 +1,8 @@
-//! What every load generator here measures with: due times that do not depend on how the system under test keeps up,
+//! Measurement library of all load generators: schedules with due times that do not depend on the system under test,
 //! windows on the wall clock's grid, latency histograms, and records that show when they were lost or changed.
 //!
-//! The order of use: read the [`clock::Clock`], make a [`schedule::Schedule`], give each thread a
-//! [`recorder::Recorder`], and let [`windows::Windows`] print what they counted, one line a window, on an
-//! [`output::Output`].
+//! Order of use: create a [`clock::Clock`] and a [`schedule::Schedule`], give each thread a [`recorder::Recorder`], and
+//! let [`windows::Windows`] print their counts, one line a window, on an [`output::Output`].
 
 pub mod clock;
 pub mod error;

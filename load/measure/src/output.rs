@@ -1,4 +1,4 @@
-//! The lines of the engine contract, on standard output or wherever else.
+//! Output of the engine contract: lines of JSON to standard output or another writer.
 
 use crate::clock::{Clock, seconds};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where lines go. Copies write to the same place, a whole line at a time.
+/// Line writer. Copies write to the same destination, a whole line at a time.
 #[derive(Clone)]
 pub struct Output {
     writer: Arc<Mutex<dyn Write + Send>>,
@@ -14,27 +14,27 @@ pub struct Output {
 }
 
 impl Output {
-    /// Lines go to `writer`; events carry the time of `clock`.
+    /// Creates an output that writes to `writer`; events carry the time of `clock`.
     pub fn new(writer: impl Write + Send + 'static, clock: Clock) -> Self {
         Self { writer: Arc::new(Mutex::new(writer)), clock }
     }
 
-    /// Something happened now.
+    /// Writes an event line with the present time.
     pub fn event(&self, name: &str, detail: Value) -> Result<()> {
         self.line(&json!({"type": "event", "at": seconds(self.clock.now()), "name": name, "detail": detail}))
     }
 
-    /// The last line of an engine that did what it was asked to.
+    /// Writes the last line of an engine that completed.
     pub fn completed(&self) -> Result<()> {
         self.line(&json!({"type": "end", "status": "completed"}))
     }
 
-    /// The last line of an engine that cannot go on.
+    /// Writes the last line of an engine that failed.
     pub fn failed(&self, message: &str) -> Result<()> {
         self.line(&json!({"type": "end", "status": "failed", "message": message}))
     }
 
-    /// The last line of an engine that cannot go on, where another one in its place would fail likewise.
+    /// Writes the last line of an engine that failed and should not be restarted, because it would fail again.
     pub fn failed_for_good(&self, message: &str) -> Result<()> {
         self.line(&json!({"type": "end", "status": "failed", "message": message, "restart": false}))
     }

@@ -1,40 +1,40 @@
-//! Self-describing records: reading them back shows what was lost, repeated, moved or changed.
+//! Self-describing records: reading them back shows which were lost, duplicated, reordered or corrupted.
 //!
 //! A record begins with a header of 32 bytes, little-endian: CRC-32C of all that follows it (4), length of the whole
 //! record (4), producer (4), partition (4), sequence (8), microseconds since the epoch (8). The payload follows.
 
 use crc32c::{crc32c, crc32c_append, crc32c_combine};
 
-/// The header's length, and a record's smallest.
+/// Length of the header in bytes, and of the smallest record.
 pub const HEADER_BYTES: usize = 32;
 const CHECKSUM_BYTES: usize = 4;
 
-/// Who a record is. `sequence` counts the records of one producer in one partition.
+/// Identity of a record. `sequence` counts the records of one producer in one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Who made it.
+    /// Producer id.
     pub producer: u32,
-    /// Where it belongs.
+    /// Partition id.
     pub partition: u32,
-    /// The how-manieth of its producer in its partition, from 0.
+    /// Sequence number within its producer and partition, from 0.
     pub sequence: u64,
-    /// When it was due, in microseconds since the epoch.
+    /// Due time in microseconds since the epoch.
     pub timestamp_microseconds: u64,
 }
 
-/// Why bytes are not a record.
+/// Reason why bytes are not a valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing was written here: the header is all zeros.
+    /// Header of zeros: nothing was written here.
     Empty,
-    /// The length cannot be right, or the bytes end within the record.
+    /// Invalid length, or bytes that end within the record.
     Length,
-    /// The bytes are not those that were written.
+    /// Wrong checksum: the bytes are not those that were written.
     Checksum,
 }
 
-/// Writes the header over the first bytes of `record`, whose payload is in place. False, and nothing is done, when it is
-/// shorter than a header or longer than its length can say.
+/// Writes the header over the first bytes of `record`, whose payload is in place. Returns false and writes nothing if
+/// the record is shorter than a header or longer than `u32::MAX` bytes.
 pub fn seal(record: &mut [u8], identity: &Identity) -> bool {
     let Ok(length) = u32::try_from(record.len()) else { return false };
     let Some((header, payload)) = record.split_first_chunk_mut::<HEADER_BYTES>() else { return false };
@@ -44,7 +44,7 @@ pub fn seal(record: &mut [u8], identity: &Identity) -> bool {
     true
 }
 
-/// The record that `bytes` begin with: who it is and how long it is.
+/// Checks the record at the start of `bytes`; returns its identity and its length in bytes.
 pub fn check(bytes: &[u8]) -> Result<(Identity, usize), Fault> {
     let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(Fault::Length)?;
     let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
@@ -72,10 +72,10 @@ fn write_fields(header: &mut [u8; HEADER_BYTES], identity: &Identity, length: u3
     header[24..32].copy_from_slice(&identity.timestamp_microseconds.to_le_bytes());
 }
 
-/// Seals records of one length whose payloads stay the same from one use to the next: only the header is read.
+/// Writer of headers for records of one length whose payloads are reused: only the header is read.
 ///
-/// The checksum of two strings put together is that of the first, carried on over as many zero bytes as the second is
-/// long, exclusive-or that of the second. Carrying on is linear, so four tables of 256 do it.
+/// The CRC-32C of two strings put together is that of the first, extended over as many zero bytes as the second is
+/// long, exclusive-or that of the second. The extension is linear, so four tables of 256 entries compute it.
 #[derive(Clone)]
 pub struct Sealer {
     length: u32,
@@ -83,7 +83,7 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// For records of `length` bytes, header included. None when that is shorter than a header.
+    /// Creates a sealer for records of `length` bytes, header included; `None` if that is shorter than a header.
     pub fn new(length: u32) -> Option<Self> {
         let payload_bytes = (length as usize).checked_sub(HEADER_BYTES)?;
         let mut carried = Box::new([[0; 256]; 4]);
@@ -95,7 +95,7 @@ impl Sealer {
         Some(Self { length, carried })
     }
 
-    /// The checksum of a record's payload, which [`Sealer::seal`] asks for.
+    /// Returns the CRC-32C of a payload, which [`Sealer::seal`] needs.
     pub fn payload_checksum(payload: &[u8]) -> u32 {
         crc32c(payload)
     }
@@ -112,7 +112,7 @@ impl Sealer {
     }
 }
 
-/// The same random 64 bits for the same number, every time (the finalizer of SplitMix64).
+/// Returns 64 pseudo-random bits that depend on `number` alone (the finalizer of SplitMix64).
 pub fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -160,7 +160,7 @@ mod tests {
         seal(&mut record, &IDENTITY);
         assert_eq!(check(&record[..63]), Err(Fault::Length));
         assert_eq!(check(&record[..8]), Err(Fault::Length));
-        // One bit less, and the length is 0: what was written there is damaged, and not absent.
+        // With one bit cleared the length is 0: the record is damaged, not absent.
         record[4] = 0;
         assert_eq!(check(&record), Err(Fault::Length));
     }

@@ -1,44 +1,44 @@
-//! What a thread counts between two lines of the window grid.
+//! Counters, gauges and latency histograms of one thread in one window.
 
 use crate::error::Result;
 use crate::histogram::Latencies;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How the gauges of several threads become one.
+/// Rule that merges a gauge of several threads into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// The largest holds.
+    /// Largest value.
     Largest,
-    /// They are added.
+    /// Sum of the values.
     Sum,
-    /// The largest holds; absent until a thread has set it, because what was not measured is not 0.
+    /// Largest value; absent until a thread has set it, because what was not measured is not 0.
     Measured,
 }
 
-/// The names of what is counted. Everything is counted by its place in these lists.
+/// Names of latencies, counters and gauges, which are recorded by their index in these lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// Latency names of the engine contract.
     pub latencies: &'static [&'static str],
     /// Counters: each window reports its own increments.
     pub counters: &'static [&'static str],
-    /// Gauges: each window reports what held at its end. A gauge keeps its value until it is set again.
+    /// Gauges: each window reports the value at its end. A gauge keeps its value until it is set again.
     pub gauges: &'static [(&'static str, Merge)],
 }
 
-/// A thread that has not looked for so long is held up by something, and what it saw last has grown older since.
+/// Time without an observation after which a thread counts as blocked, so that its oldest operations go on ageing.
 const HELD_UP_NANOSECONDS: u64 = 250_000_000;
 
-/// When the oldest operations were due, in nanoseconds since the epoch; None where there is none.
+/// Due times of the oldest operations, in nanoseconds since the epoch; `None` if there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OldestDue {
-    /// The oldest that is not completed, whether it is under way or waits.
+    /// Oldest operation that is not completed, whether it is in flight or waits.
     pub outstanding: Option<u64>,
-    /// The oldest that is not begun: how far the client is behind its own schedule.
+    /// Oldest operation that is not started: how far the client is behind its schedule.
     pub unbegun: Option<u64>,
 }
 
-/// What a thread saw when it last looked, in nanoseconds since the epoch.
+/// Oldest due times as observed by a thread at `at`, in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 struct Observation {
     at: u64,
@@ -46,8 +46,8 @@ struct Observation {
 }
 
 impl Observation {
-    /// How old the operation was at `moment` that was the oldest at the look, in nanoseconds. A thread that is held up
-    /// was so by an operation that it saw, or by one that became due just after, and begins none meanwhile.
+    /// Returns the age at `moment`, in nanoseconds, of the operation that was oldest when observed. A blocked thread is
+    /// taken to be blocked by that operation, or by one that became due just after, and to start none meanwhile.
     fn age_at(self, due: Option<u64>, moment: u64) -> u64 {
         let is_held_up = moment.saturating_sub(self.at) > HELD_UP_NANOSECONDS;
         match due.filter(|&due| due <= self.at) {
@@ -58,7 +58,7 @@ impl Observation {
     }
 }
 
-/// How old the oldest operations are when a window ends, in nanoseconds.
+/// Ages of the oldest operations at the end of a window, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ages {
     pub outstanding: u64,
@@ -66,13 +66,13 @@ pub(crate) struct Ages {
 }
 
 impl Ages {
-    /// The older of each.
+    /// Returns the larger of each age.
     pub(crate) fn max(self, other: Self) -> Self {
         Self { outstanding: self.outstanding.max(other.outstanding), unbegun: self.unbegun.max(other.unbegun) }
     }
 }
 
-/// Counters, gauges and histograms of one window.
+/// Counters, gauges and latency histograms of one window, and the last observation of the oldest operations.
 #[derive(Clone, Debug)]
 pub struct Tally {
     pub(crate) latencies: Vec<Latencies>,
@@ -91,28 +91,28 @@ impl Tally {
         })
     }
 
-    /// Counts a latency of `nanoseconds` so many times.
+    /// Counts a latency of `nanoseconds` `count` times; `place` is its index in [`Names`].
     pub fn latency(&mut self, place: usize, nanoseconds: u64, count: u64) {
         self.latencies[place].record(nanoseconds, count);
     }
 
-    /// Adds to a counter.
+    /// Adds to the counter at index `place` of [`Names`].
     pub fn add(&mut self, place: usize, increment: u64) {
         self.counters[place] += increment;
     }
 
-    /// Sets a gauge.
+    /// Sets the gauge at index `place` of [`Names`].
     pub fn set(&mut self, place: usize, value: f64) {
         self.gauges[place] = value;
     }
 
-    /// Notes when the oldest operations were due. `now` in nanoseconds since the epoch. To be called every 100 ms or so,
-    /// for as long as the thread is not held up.
+    /// Records the due times of the oldest operations as observed at `now`, in nanoseconds since the epoch. To be
+    /// called about every 100 ms, for as long as the thread is not blocked.
     pub fn look(&mut self, now: u64, oldest: OldestDue) {
         self.looked = Some(Observation { at: now, oldest });
     }
 
-    /// How old the oldest operations were at `moment`; None where no thread observes that.
+    /// Returns the ages of the oldest operations at `moment`; `None` if the thread does not observe them.
     pub(crate) fn ages_at(&self, moment: u64) -> Option<Ages> {
         self.looked.map(|look| Ages {
             outstanding: look.age_at(look.oldest.outstanding, moment),
@@ -144,13 +144,13 @@ impl Tally {
     }
 }
 
-/// What gauges are before any thread has set them; not a number where that is not known.
+/// Returns the initial values of gauges: NaN for [`Merge::Measured`], else 0.
 pub(crate) fn blank_gauges(names: &Names) -> Vec<f64> {
     names.gauges.iter().map(|(_, merge)| if *merge == Merge::Measured { f64::NAN } else { 0.0 }).collect()
 }
 
-/// One thread's tally of the present window. The thread locks it for as long as it counts, never while it waits, so
-/// that the window can be printed while the thread is stuck; the lock is hardly ever contended.
+/// Tally of one thread in the present window. The thread locks it only while it counts, never while it waits, so that
+/// the window can be printed while the thread is blocked; the lock is hardly ever contended.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     tally: Arc<Mutex<Tally>>,
@@ -161,12 +161,12 @@ impl Recorder {
         Ok(Self { tally: Arc::new(Mutex::new(Tally::new(names)?)) })
     }
 
-    /// The tally, to count several things at once.
+    /// Locks the tally, to count several things at once.
     pub fn lock(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what was counted and leaves `blank` in its place; gauges stay.
+    /// Exchanges the tally for `blank`; gauges and the last observation stay.
     pub(crate) fn swap(&self, blank: &mut Tally) {
         let mut tally = self.lock();
         std::mem::swap(&mut *tally, blank);

@@ -1,25 +1,25 @@
-//! When work is due. Due times follow from the rate alone, whatever the system under test does.
+//! Schedule of operations: due times follow from the rate alone, whatever the system under test does.
 
 use crate::NANOSECONDS;
 use crate::clock::nanoseconds;
 use crate::error::{Error, Result};
 
-/// From `after_seconds` after the start on, `per_second` operations are due each second; 0 is a pause.
+/// Step of the rate: from `after_seconds` after the start on, `per_second` operations are due each second; 0 is a
+/// pause.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Seconds after the start.
     pub after_seconds: f64,
-    /// Operations due in a second.
+    /// Rate in operations per second.
     pub per_second: f64,
 }
 
-/// Operations numbered from 0, each with the moment at which it is due. Steps of rate follow each other without a gap;
-/// the last lasts for ever.
+/// Due times of operations numbered from 0. Steps of the rate follow each other without a gap; the last has no end.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     periods: Vec<RatePeriod>,
-    /// Where in their common round each of several producers has its turn, in ascending order; empty for one.
+    /// Phase of each producer in their common round, in operations, in ascending order; empty for one producer.
     turns: Vec<f32>,
 }
 
@@ -27,12 +27,12 @@ pub struct Schedule {
 struct RatePeriod {
     start: u64,
     first: u64,
-    /// Nanoseconds from one operation to the next; infinite in a pause.
+    /// Nanoseconds between operations; infinite in a pause.
     interval: f64,
 }
 
 impl Schedule {
-    /// Operations due from `start` (nanoseconds since the epoch) on. The first step begins at 0 seconds.
+    /// Creates a schedule from `start` (nanoseconds since the epoch) on. The first step has to begin at 0 seconds.
     pub fn new(start: u64, steps: &[Step]) -> Result<Self> {
         let fault = |advice: &str| Error::Setting { field: "rate", advice: advice.to_owned() };
         if steps.first().is_none_or(|step| step.after_seconds != 0.0) {
@@ -56,8 +56,8 @@ impl Schedule {
         Ok(Self { periods, turns: Vec::new() })
     }
 
-    /// The same rate shared by so many producers, each with a rhythm of its own: what is due comes as irregularly as from
-    /// clients that do not know of each other. The same `seed` gives the same rhythms.
+    /// Shares the rate among `producers` with random phases, so that due times are as irregular as those of independent
+    /// clients. The same `seed` gives the same phases.
     #[must_use]
     pub fn with_producers(mut self, producers: u32, seed: u64) -> Self {
         let random = |number: u64| crate::record::mix(seed ^ number) as f64 / 2_f64.powi(64);
@@ -67,7 +67,7 @@ impl Schedule {
         self
     }
 
-    /// When operation `index` is due, in nanoseconds since the epoch; the far future when the rate is 0 for ever.
+    /// Returns when operation `index` is due, in nanoseconds since the epoch; `u64::MAX` if the rate is 0 for ever.
     pub fn due(&self, index: u64) -> u64 {
         let after = self.periods.partition_point(|period| period.first <= index);
         // Of several periods that begin with the same operation, the last is the one that is not a pause.
@@ -82,13 +82,13 @@ impl Schedule {
         even.saturating_add_signed(shift as i64).clamp(period.start, end)
     }
 
-    /// How many operations are due each second at `now`; 0 before the first.
+    /// Returns the rate at `now` in operations per second; 0 before the first step.
     pub fn per_second(&self, now: u64) -> f64 {
         let after = self.periods.partition_point(|period| period.start <= now);
         after.checked_sub(1).map_or(0.0, |at| NANOSECONDS as f64 / self.periods[at].interval)
     }
 
-    /// How many operations are due at `now` or before: the index of the next one.
+    /// Returns the number of operations due at `now` or before, which is the index of the next one.
     pub fn released(&self, now: u64) -> u64 {
         let after = self.periods.partition_point(|period| period.start <= now);
         if after == 0 {
@@ -100,7 +100,7 @@ impl Schedule {
         if self.turns.is_empty() || !period.interval.is_finite() {
             return even;
         }
-        // Nothing is due earlier or later than a round away from when it would be with one producer.
+        // With several producers, a due time differs by at most one round from that with one producer.
         let round = self.turns.len() as u64;
         let (mut low, mut high) = (even.saturating_sub(round).max(period.first), even.saturating_add(round).min(last));
         while low < high {
@@ -114,17 +114,17 @@ impl Schedule {
 impl RatePeriod {
     fn due(&self, index: u64) -> u64 {
         let offset = (index - self.first) as f64 * self.interval;
-        // Not a number: the first operation of a pause that lasts for ever, 0 times infinity.
+        // NaN: 0 times infinity, for the first operation of a pause without end.
         if offset.is_finite() { self.start + offset as u64 } else { u64::MAX }
     }
 
-    /// The number of the first operation that is due at `moment` or later.
+    /// Returns the index of the first operation that is due at `moment` or later.
     fn released_before(&self, moment: u64) -> u64 {
         if moment <= self.start || !self.interval.is_finite() {
             return self.first;
         }
         let mut index = self.first + ((moment - self.start) as f64 / self.interval) as u64;
-        // Division and multiplication round differently: settle on what `due` says.
+        // Division and multiplication round differently: correct the index by `due`.
         while self.due(index) < moment {
             index += 1;
         }
@@ -135,22 +135,22 @@ impl RatePeriod {
     }
 }
 
-/// What to do next.
+/// Next step of a client that follows a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Operation `index` was due at `due`, which is now or before.
+    /// Start operation `index`, which is due.
     Due {
-        /// The operation's number.
+        /// Number of the operation.
         index: u64,
-        /// When it was due, in nanoseconds since the epoch.
+        /// Due time in nanoseconds since the epoch, now or before.
         due: u64,
     },
-    /// Nothing is due before this moment.
+    /// Wait until this time, in nanoseconds since the epoch, at which the next operation is due.
     Wait(u64),
 }
 
-/// Takes operations off a schedule in order. One that is overdue by more than the burst limit is shed: never carried
-/// out, and counted.
+/// Takes operations from a schedule in order. Operations overdue by more than the burst limit are shed: counted, but
+/// never executed.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     schedule: Schedule,
@@ -160,12 +160,12 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// After a stall, up to `burst_nanoseconds` of schedule are made up for.
+    /// Creates a pacer that, after a stall, makes up for at most `burst_nanoseconds` of the schedule.
     pub fn new(schedule: Schedule, burst_nanoseconds: u64) -> Self {
         Self { schedule, next: 0, burst_nanoseconds, shed: 0 }
     }
 
-    /// The next operation, or how long to wait for it.
+    /// Returns the next operation if it is due at `now`, else the time to wait for; sheds overdue operations.
     pub fn turn(&mut self, now: u64) -> NextStep {
         let mut due = self.schedule.due(self.next);
         if due.saturating_add(self.burst_nanoseconds) < now {
@@ -181,12 +181,12 @@ impl Pacer {
         NextStep::Due { index: self.next - 1, due }
     }
 
-    /// How far behind its schedule the client is: the age of the oldest operation that it has not started.
+    /// Returns the schedule debt in nanoseconds: the age of the oldest operation that is not started.
     pub fn debt_nanoseconds(&self, now: u64) -> u64 {
         now.saturating_sub(self.schedule.due(self.next))
     }
 
-    /// How many operations were shed since the start.
+    /// Returns the number of operations shed since the start.
     pub fn shed(&self) -> u64 {
         self.shed
     }

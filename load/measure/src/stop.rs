@@ -1,17 +1,17 @@
-//! Being asked to stop, by a signal or from within.
+//! Stop flag, set by a signal or by the program.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once, by SIGTERM, SIGINT or [`Stop::request`]; copies see the same.
+/// Stop flag, set once by SIGTERM, SIGINT or [`Stop::request`] and shared by its copies.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
 }
 
 impl Stop {
-    /// One that the process's own SIGTERM and SIGINT set.
+    /// Creates a flag that SIGTERM and SIGINT to this process set.
     pub fn on_signals() -> std::io::Result<Self> {
         let stop = Self::default();
         for signal in [SIGTERM, SIGINT] {
@@ -20,12 +20,12 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Asks to stop.
+    /// Requests a stop.
     pub fn request(&self) {
         self.asked.store(true, Ordering::Release);
     }
 
-    /// True once a stop was requested.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }

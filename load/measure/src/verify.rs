@@ -1,32 +1,32 @@
-//! What became of records, from their sequences in the order in which they were read back.
+//! Verification of records: finds lost, duplicated, reordered and corrupted ones by their sequences in read order.
 
 use std::collections::HashMap;
 
-/// Gaps remembered for each stream: a record that fills an older one counts as duplicated, and stays counted as lost.
+/// Gaps kept per stream: a record that fills an older one counts as duplicated, and stays counted as lost.
 const GAPS_LIMIT: usize = 1_024;
 
-/// What was found. A record is in one of `intact` and `corrupted`; the others say what is wrong with the order.
+/// Counts of a verification. A record is either `intact` or `corrupted`; the other counts concern the order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Findings {
-    /// Records whose checksum is right.
+    /// Records with the right checksum.
     pub intact: u64,
-    /// Records that should be there and are not.
+    /// Records that were expected and not read.
     pub lost: u64,
-    /// Records that were there before.
+    /// Records that were read before.
     pub duplicated: u64,
-    /// Records that came after one with a higher sequence.
+    /// Records that were read after one with a higher sequence.
     pub reordered: u64,
     /// Records whose bytes are not those that were written.
     pub corrupted: u64,
 }
 
 impl Findings {
-    /// True when every record was there, once, in order and unchanged.
+    /// Whether no record was lost, duplicated, reordered or corrupted.
     pub fn are_clean(&self) -> bool {
         (self.lost, self.duplicated, self.reordered, self.corrupted) == (0, 0, 0, 0)
     }
 
-    /// Adds what was found elsewhere.
+    /// Adds the counts of another verification.
     pub fn add(&mut self, other: &Self) {
         self.intact += other.intact;
         self.lost = self.lost.saturating_add(other.lost);
@@ -36,18 +36,18 @@ impl Findings {
     }
 }
 
-/// A stream is all records of one producer in one partition.
+/// Producer and partition of a stream: all records of one producer in one partition.
 pub type StreamId = (u32, u32);
 
 #[derive(Debug, Default)]
 struct Progress {
     next: u64,
-    /// Sequences that were passed over, as ranges without their end, in ascending order.
+    /// Skipped sequences, as ranges without their end, in ascending order.
     gaps: Vec<(u64, u64)>,
 }
 
-/// Follows the sequences of any number of streams. What a stream begins with is taken for its beginning, unless it was
-/// said where it begins.
+/// Checks the sequences of any number of streams. A stream starts with the first sequence read, unless
+/// [`Verifier::begins`] sets it before.
 #[derive(Debug, Default)]
 pub struct Verifier {
     streams: HashMap<StreamId, Progress>,
@@ -55,12 +55,12 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// The stream has to begin with this sequence.
+    /// Sets the sequence with which a stream has to start; to be called before its first record.
     pub fn begins(&mut self, stream: StreamId, sequence: u64) {
         self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
     }
 
-    /// An intact record was read.
+    /// Counts an intact record, and checks its place in the stream.
     pub fn intact(&mut self, stream: StreamId, sequence: u64) {
         self.findings.intact += 1;
         let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
@@ -81,7 +81,7 @@ impl Verifier {
         }
     }
 
-    /// A damaged record was read. Where it is known to be the next of a stream, it is not counted as lost too.
+    /// Counts a corrupted record. If it is known to be the next of a stream, it is not counted as lost too.
     pub fn corrupted(&mut self, stream: Option<StreamId>) {
         self.findings.corrupted += 1;
         if let Some(progress) = stream.and_then(|stream| self.streams.get_mut(&stream)) {
@@ -89,7 +89,7 @@ impl Verifier {
         }
     }
 
-    /// The stream ends before this sequence: what is missing until there is lost.
+    /// Sets the end of a stream: records missing before this sequence are counted as lost.
     pub fn ends(&mut self, stream: StreamId, sequence: u64) {
         let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
         if sequence > progress.next {
@@ -98,14 +98,14 @@ impl Verifier {
         }
     }
 
-    /// What was found so far.
+    /// Returns the counts so far.
     pub fn findings(&self) -> Findings {
         self.findings
     }
 }
 
 impl Progress {
-    /// Takes a sequence out of the gap that it is in; false when it is in none.
+    /// Removes a sequence from the gap that holds it; returns false if none does.
     fn fill(&mut self, sequence: u64) -> bool {
         let Some(at) = self.gaps.iter().position(|&(from, to)| (from..to).contains(&sequence)) else { return false };
         let (from, to) = self.gaps[at];

@@ -1,4 +1,5 @@
-//! Windows on the wall clock's grid: multiples of the window's length since the epoch, which never drift.
+//! Reporting windows on the wall clock's grid: their bounds are multiples of their length since the epoch and never
+//! drift.
 
 use crate::clock::{Clock, seconds};
 use crate::error::{Error, Result};
@@ -8,12 +9,12 @@ use crate::recorder::{Ages, Names, Recorder, Tally, blank_gauges};
 use crate::stop::Stop;
 use serde_json::{Map, Value, json};
 
-/// How often a wait looks whether it was asked to stop: each look is a wake-up that the load pays for.
+/// Interval at which a wait checks for a stop, in nanoseconds: each check is a wake-up that costs the load.
 const LOOK_NANOSECONDS: u64 = 100_000_000;
-/// How far the load's start may be off the grid and still be taken for the line it is nearest to, relative to a window.
+/// Largest distance of start and stop from the grid, as a share of a window's length, at which they are rounded to it.
 const ALIGNMENT_TOLERANCE: f64 = 0.001;
 
-/// Reports one window after the other until the load's end.
+/// Prints the windows of a load, one after the other until its end.
 pub struct Windows {
     names: Names,
     clock: Clock,
@@ -30,7 +31,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Windows of `length` from `start` to `stop`, in nanoseconds since the epoch; both have to be on the grid.
+    /// Creates windows of `length` from `start` to `stop`, in nanoseconds since the epoch; both have to be on the grid.
     pub fn new(names: Names, clock: Clock, length: u64, start: u64, stop: u64, output: Output) -> Result<Self> {
         if length == 0 {
             return Err(Error::Setting {
@@ -67,15 +68,15 @@ impl Windows {
         })
     }
 
-    /// A thread's own recorder. What it counts is printed with the windows.
+    /// Creates a recorder for one thread, whose counts are printed with the windows.
     pub fn recorder(&mut self) -> Result<Recorder> {
         let recorder = Recorder::new(&self.names)?;
         self.recorders.push(recorder.clone());
         Ok(recorder)
     }
 
-    /// Prints each window as it ends and returns after the last. When a stop is requested, the window in progress is printed
-    /// once `quiet` returned, which has to wait until nothing is counted any more.
+    /// Prints each window at its end; blocks until the last. On a stop request, prints the window in progress once
+    /// `quiet` returns, which has to wait until nothing is counted any more.
     ///
     /// A window that could not be printed in time (the process was suspended) becomes part of the next.
     pub fn run(&mut self, stop: &Stop, quiet: impl FnOnce()) -> Result<()> {
@@ -154,10 +155,10 @@ impl Windows {
     }
 }
 
-/// When a load begins and ends that was to last from `start` to `stop`, in nanoseconds since the epoch, asked when all is
-/// ready for it. What was not ready in time begins on the next line of the grid, lasts as long as it was to, and says so:
-/// counted from `start`, its own slow beginning would be the target's latency. Only the first load of a run may: one that
-/// goes on with another's ends when that was to (`is_first`).
+/// Returns the start and end of a load that was to last from `start` to `stop`, in nanoseconds since the epoch; to be
+/// called when it is ready. A first load (`is_first`) that is late starts on the next line of the grid, keeps its
+/// duration and emits the event `begun`: counted from `start`, its own slow preparation would be latency of the target.
+/// Other loads keep their times.
 pub fn begin(output: &Output, clock: &Clock, length: u64, times: (u64, u64), is_first: bool) -> Result<(u64, u64)> {
     let (start, stop) = times;
     let late = clock.now().saturating_sub(start);
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_stop_prints_the_window_in_progress_and_how_much_of_it_was_measured() {
-        // So long that however late this thread is, the stop is in the first.
+        // Long enough that the stop is in the first window, however late this thread is.
         let length = 1_000 * LENGTH;
         let (mut windows, kept, start) = windows_of(length, 1_000);
         let stop = Stop::default();
@@ -307,7 +308,7 @@ mod tests {
         windows.run(&Stop::default(), || healthy.lock().look(start + 8 * LENGTH, OldestDue::default())).unwrap();
         let ages: Vec<f64> =
             kept.lines().iter().map(|line| line["gauges"]["oldest_outstanding_seconds"].as_f64().unwrap()).collect();
-        // As it was seen at least, and older once the thread has not looked for so long that it must be held up.
+        // At least the observed age, which grows once the thread counts as blocked.
         assert!(ages[0] > 0.05 - 1e-6 && ages.is_sorted(), "{ages:?}");
         assert!((ages[ages.len() - 1] - 0.45).abs() < 1e-6, "{ages:?}");
         let debts = [0, 7].map(|at| kept.lines()[at]["gauges"]["schedule_debt_seconds"].as_f64().unwrap());

@@ -1,16 +1,17 @@
-//! Memory to write from: aligned, counted before the start, its payloads made once.
+//! Pool of aligned write buffers: allocated once and included in the memory budget, with payload generated once.
 
 use crate::error::{Error, Result};
 use cliffwatch_measure::record::{HEADER_BYTES, Sealer, mix};
 use memmap2::MmapMut;
 
-/// Payloads are random and compressible in turns of this length, so that every block of a file is alike.
+/// Length in bytes of the pattern, first random and then zeros, that payload repeats, so that all blocks compress
+/// alike.
 const TURN_BYTES: usize = 256;
-/// What O_DIRECT asks of addresses, offsets and lengths on any drive.
+/// Alignment in bytes of addresses, offsets and lengths that O_DIRECT accepts on any drive.
 pub(crate) const BLOCK_BYTES: usize = 4_096;
 
-/// Equally long buffers. Each is filled with payload of its own when it is made; records are laid over it by writing their
-/// headers only. Where all records are as long as divides a buffer, the payloads' checksums are kept too.
+/// Pool of buffers of equal length, each filled with its own payload when created. If records have one length that
+/// divides a buffer, only their headers are written later, for which the checksums of all payloads are cached.
 pub(crate) struct Buffers {
     memory: &'static mut MmapMut,
     buffer_bytes: usize,
@@ -22,10 +23,10 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// `count` buffers of `buffer_bytes` with payload of which `randomness` (0 to 1) cannot be compressed. `slot_bytes` is
-    /// the length of every record, when all are as long and divide a buffer; 0 otherwise.
+    /// Allocates `count` buffers of `buffer_bytes` each. `randomness` (0 to 1) is the incompressible share of the
+    /// payload; `slot_bytes` is the record length if it is fixed and divides a buffer, else 0.
     ///
-    /// The memory is never given back, because the kernel may be reading it for as long as the process lives.
+    /// The memory is never freed, because the kernel may read it as long as the process lives.
     pub(crate) fn new(count: usize, buffer_bytes: usize, randomness: f64, slot_bytes: usize) -> Result<Self> {
         let memory = MmapMut::map_anon(count * buffer_bytes).map_err(Error::system("allocating buffers"))?;
         let memory = Box::leak(Box::new(memory));
@@ -44,54 +45,55 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Bytes of memory that buffers so shaped take.
+    /// Returns the bytes of memory that a pool of this shape takes, free list and cached checksums included.
     pub(crate) fn memory_bytes(count: usize, buffer_bytes: usize, slot_bytes: usize) -> usize {
         let slots = buffer_bytes.checked_div(slot_bytes).unwrap_or(0);
         count * (buffer_bytes + 4 + 4 * slots)
     }
 
-    /// Where the first begins. Each begins where the one before ends.
+    /// Returns the address of the first buffer; the buffers are contiguous.
     pub(crate) fn address(&self) -> *const u8 {
         self.memory.as_ptr()
     }
 
-    /// How long each is.
+    /// Returns the length of each buffer in bytes.
     pub(crate) fn buffer_bytes(&self) -> usize {
         self.buffer_bytes
     }
 
-    /// How many there are.
+    /// Returns the number of buffers, free or in use.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// How many are free.
+    /// Returns the number of free buffers.
     pub(crate) fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// Takes a free one.
+    /// Removes a free buffer from the pool and returns its index, None if all are in use.
     pub(crate) fn take(&mut self) -> Option<u32> {
         self.free.pop()
     }
 
-    /// Gives one back.
+    /// Returns a buffer to the pool.
     pub(crate) fn give(&mut self, buffer: u32) {
         self.free.push(buffer);
     }
 
-    /// A buffer that was taken.
+    /// Returns the bytes of a buffer that was taken from the pool.
     pub(crate) fn bytes(&mut self, buffer: u32) -> &mut [u8] {
         let from = buffer as usize * self.buffer_bytes;
         &mut self.memory[from..from + self.buffer_bytes]
     }
 
-    /// The checksum of the payload in a buffer's slot.
+    /// Returns the cached CRC-32C of the payload in a buffer's slot; panics if the pool has no slots.
     pub(crate) fn checksum(&self, buffer: u32, slot: usize) -> u32 {
         self.checksums[buffer as usize * (self.buffer_bytes / self.slot_bytes) + slot]
     }
 
-    /// Makes part of a buffer's payload again as it was, headers of records included.
+    /// Regenerates a buffer's initial payload from byte `from` to byte `to`, both rounded outwards to multiples of
+    /// `TURN_BYTES`; it overwrites headers of records, too.
     pub(crate) fn restore(&mut self, buffer: usize, from: usize, to: usize) {
         let incompressible = (self.randomness * TURN_BYTES as f64).round() as usize;
         let base = buffer * self.buffer_bytes;

@@ -1,4 +1,4 @@
-//! Whose a directory is: the marker that this engine puts into its own, and the records that it names.
+//! Ownership of a load's directory, by a marker file that also describes its records.
 
 use crate::config::{Config, Layout, PARTITIONS_LIMIT};
 use crate::error::{Error, Result};
@@ -6,21 +6,21 @@ use crate::segments::{JOURNAL, LOG};
 use cliffwatch_measure::record::HEADER_BYTES;
 use std::path::Path;
 
-/// Says that the directory is this engine's, and what its records are like.
+/// Name of the marker file: it identifies a directory as this engine's and describes its records.
 pub(crate) const MARKER: &str = "cliffwatch-storage.json";
-/// The mark that the service leaves in a run's directory.
+/// Prefix of the names of the service's marker files in a run's directory.
 const RUN_MARKER: &str = ".cliffwatch-run";
 
-/// What has to be known to read the records again.
+/// Content of the marker file: the facts needed to read the records back.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 pub(crate) struct Marker {
-    /// The version of this description.
+    /// Version of this format.
     pub version: u32,
-    /// How many partitions there are.
+    /// Number of partitions.
     pub partitions: u32,
-    /// Whether all partitions share a log.
+    /// True if all partitions share one log.
     pub shared: bool,
-    /// The length of every record, where they are equally long.
+    /// Length of every record in bytes; None if lengths vary.
     pub record_bytes: Option<u32>,
 }
 
@@ -30,7 +30,7 @@ impl Marker {
         Self { version: 1, partitions: config.partitions, shared, record_bytes: config.fixed_record() }
     }
 
-    /// Reads the marker of a directory.
+    /// Reads the marker of a directory; fails if it is missing or damaged.
     pub(crate) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(MARKER);
         let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "read it"))?;
@@ -42,13 +42,14 @@ impl Marker {
         Ok(marker)
     }
 
-    /// How many logs there are.
+    /// Returns the number of logs.
     pub(crate) fn logs(&self) -> u32 {
         if self.shared { 1 } else { self.partitions }
     }
 }
 
-/// Makes the directory this engine's, or takes up again what is. Refuses one that holds anything else.
+/// Claims the directories of a load: writes the marker, or accepts an equal one of an earlier engine. Fails if they
+/// hold anything else.
 pub(crate) fn claim(config: &Config) -> Result<()> {
     for directory in [Some(&config.directory), config.journal_directory.as_ref()].into_iter().flatten() {
         let entries = std::fs::read_dir(directory).map_err(Error::file(directory, "list it"))?;
@@ -78,7 +79,7 @@ pub(crate) fn claim(config: &Config) -> Result<()> {
     std::fs::write(&path, text).map_err(Error::file(&path, "write it"))
 }
 
-/// Removes everything that the engine made in its directory.
+/// Removes all files that the engine created in its directories, the marker included.
 pub(crate) fn remove(config: &Config) -> Result<()> {
     let mut found = vec![config.directory.join(LOG), config.directory.join(JOURNAL)];
     found.extend(config.journal_directory.as_ref().map(|directory| directory.join(JOURNAL)));

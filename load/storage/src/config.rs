@@ -1,4 +1,4 @@
-//! What is asked for, as the JSON document that the service writes, and what cannot be asked for.
+//! Configuration of a load, as the JSON document that the service writes, and its validation.
 
 use crate::buffers::BLOCK_BYTES;
 use crate::error::{Error, Result};
@@ -12,70 +12,71 @@ const MEBIBYTE: u64 = 1 << 20;
 const BACKGROUND_LIMIT: u32 = 64;
 const SNAPSHOT_LIMIT: u32 = 1 << 20;
 
-/// All that a load is.
+/// Configuration of a load.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// A directory of the run's own. Everything is written below it.
+    /// The run's own directory; all files are written below it, except a journal in `journal_directory`.
     pub directory: PathBuf,
-    /// Where the journal goes, when not below `directory`.
+    /// Directory for the journal; `directory` if absent.
     #[serde(default)]
     pub journal_directory: Option<PathBuf>,
-    /// The length of a window.
+    /// Length of a window in seconds, 0.01 or more.
     pub window_seconds: f64,
-    /// When the load begins, in seconds since the epoch, on the window grid.
+    /// Start of the load in seconds since the epoch, on the window grid.
     pub start: f64,
-    /// When it ends, likewise.
+    /// End of the load in seconds since the epoch, on the window grid.
     pub stop: f64,
-    /// When the first load of the run began, where this goes on with it; steps of rate count from then.
+    /// Start of the run's first load in seconds since the epoch, if this load continues it; steps of rate count from
+    /// then.
     #[serde(default)]
     pub begun: Option<f64>,
-    /// How many partitions there are.
+    /// Number of partitions, 1 to `PARTITIONS_LIMIT`.
     pub partitions: u32,
-    /// How many producers share the rate. Each keeps to a rhythm of its own.
+    /// Number of producers that share the rate, each with its own timing; 1 or more.
     #[serde(default = "one")]
     pub producers: u32,
-    /// What a record is.
+    /// Sizes and payload of records.
     pub record: RecordSettings,
-    /// Records that are appended together, which is what one latency is of.
+    /// Number of records in a batch, 1 or more. Batches are the unit of append latencies.
     #[serde(default = "one")]
     pub batch_records: u32,
-    /// Records that are due each second, in steps.
+    /// Target rate in records per second, in steps.
     pub rate: Vec<Step>,
-    /// How much of the schedule is made up for after a stall; what is overdue by more is shed.
+    /// Seconds of schedule that are caught up after a stall; batches overdue by more are shed.
     #[serde(default = "default_burst_seconds")]
     pub burst_seconds: f64,
-    /// Threads that append, each to partitions of its own.
+    /// Number of appending threads, 1 to the number of logs; each has its own partitions.
     #[serde(default = "one")]
     pub threads: u32,
-    /// How files are written.
+    /// Method of writing files.
     pub io: IoMethod,
-    /// Memory for what is being written.
+    /// Memory for write buffers, all threads together, in bytes.
     #[serde(default = "default_buffer_bytes")]
     pub buffer_bytes: u64,
-    /// The most memory that the load may count on.
+    /// Memory limit of the load in bytes; a load that needs more is refused.
     #[serde(default = "default_memory_bytes")]
     pub memory_bytes: u64,
-    /// How records become files.
+    /// Settings of the logs.
     pub log: LogSettings,
-    /// A write-ahead log before it, of all partitions.
+    /// Settings of a write-ahead log of all partitions; absent: no journal.
     #[serde(default)]
     pub journal: Option<JournalSettings>,
-    /// When old segments are deleted.
+    /// Limit of the segments' total size.
     pub retention: Retention,
-    /// The share of the retention that is written before the load begins.
+    /// Share of the retention, 0 to 1, that is written before the load begins.
     #[serde(default)]
     pub fill: f64,
-    /// Freed space is discarded (FITRIM) so often; never when absent.
+    /// Seconds between discards of free space (FITRIM), 1 or more; absent: never.
     #[serde(default)]
     pub trim_interval_seconds: Option<f64>,
-    /// Who reads.
+    /// Settings of the consumers.
     #[serde(default)]
     pub readers: ReaderSettings,
-    /// What is read back at the end.
+    /// Limits of the read-back.
     #[serde(default)]
     pub verify: VerifySettings,
-    /// Files are kept when the volume fills up under way.
+    /// Keep the files when the volume becomes full during the load; otherwise they are removed.
     #[serde(default)]
     pub keep_files: bool,
 }
@@ -84,143 +85,146 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecordSettings {
-    /// Sizes with their weights; one for a fixed size. A size includes the header.
+    /// Sizes with their weights; a single one for a fixed size. A size includes the header.
     pub sizes: Vec<WeightedSize>,
-    /// The share of the payload that cannot be compressed.
+    /// Share of the payload that cannot be compressed, 0 to 1.
     #[serde(default = "all")]
     pub randomness: f64,
 }
 
-/// One size of records.
+/// Record size and its weight.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WeightedSize {
-    /// The whole record's length.
+    /// Length of the whole record in bytes, 32 or more.
     pub bytes: u32,
-    /// How often it occurs, relative to the others.
+    /// Frequency relative to the other sizes, above 0.
     #[serde(default = "all")]
     pub weight: f64,
 }
 
-/// When a batch counts as appended.
+/// Condition for acknowledging a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Acknowledge {
-    /// The write returned.
+    /// The write has returned.
     Written,
-    /// And it is on the drive.
+    /// The write and a subsequent fdatasync have returned.
     Synced,
 }
 
-/// Which partitions share a log.
+/// Distribution of partitions over logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Layout {
-    /// None: each has a directory and an active segment of its own.
+    /// One log for each partition, with its own directory and active segment.
     Partitioned,
-    /// All: their records are interleaved in one active segment.
+    /// One log for all partitions, whose records are interleaved in one active segment.
     Shared,
 }
 
-/// How records become files.
+/// Settings of the logs: layout, writes, syncs and segments.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogSettings {
-    /// Which partitions share one.
+    /// Distribution of partitions over logs.
     pub layout: Layout,
-    /// Past the page cache.
+    /// Bypass the page cache (O_DIRECT).
     pub direct: bool,
-    /// The longest write.
+    /// Maximum length of a write in bytes, which is that of a buffer: 512 or more; with O_DIRECT a multiple of 4096.
     pub chunk_bytes: u32,
-    /// Space is allocated ahead in steps of this length; 0: never.
+    /// Step of preallocation (fallocate) in bytes; 0: no preallocation.
     #[serde(default)]
     pub preallocate_bytes: u64,
-    /// When a batch counts as appended.
+    /// Condition for acknowledging a batch; not used with a journal.
     pub acknowledge: Acknowledge,
-    /// Batches that wait for the one before are written together.
+    /// Write together the batches that wait for an earlier write.
     #[serde(default)]
     pub coalesce: bool,
-    /// A full segment is synced, in the background.
+    /// Sync a full segment, in the background.
     #[serde(default)]
     pub sync_on_roll: bool,
-    /// A file of so many bytes is made beside a full segment, and synced with it and their directory; 0: there is none.
+    /// Length in bytes of a snapshot file created beside a full segment, 1 MiB at most; 0: no file. With `sync_on_roll`
+    /// it is synced with the segment and their directory.
     #[serde(default)]
     pub snapshot_bytes: u32,
-    /// A file that says where a partition begins is replaced, and synced with its directory, when segments are deleted. Only
-    /// with `sync_on_roll`.
+    /// Record the first sequence of a partition in a file that is replaced, and synced with its directory, when
+    /// segments are deleted. Only with `sync_on_roll`.
     #[serde(default)]
     pub start_checkpoint: bool,
-    /// A file with a line for each partition is replaced, and synced with its directory, so often; never when absent.
+    /// Seconds between replacements of the file with the next sequence of each log, which is synced with its directory;
+    /// 0.1 or more; absent: never.
     #[serde(default)]
     pub offset_checkpoint_seconds: Option<f64>,
-    /// Threads that close and sync full segments; those that do so at once share commits of the file system.
+    /// Number of threads that close and sync full segments, 1 to 64; concurrent syncs share commits of the file system.
     #[serde(default = "one")]
     pub background_threads: u32,
-    /// A segment is full when the next batch would make it longer.
+    /// Maximum length of a segment in bytes; a batch that would exceed it goes to the next segment.
     pub segment_bytes: u64,
-    /// A segment may be full so much earlier, as a share of its length, each at another point.
+    /// Share of `segment_bytes`, 0 to 0.5, by which a segment may be full earlier, different for each segment.
     #[serde(default)]
     pub segment_jitter: f64,
-    /// An offset index and a time index get an entry for so many bytes; 0: there are none.
+    /// Bytes from one entry of the offset index and time index to the next; 0: no indexes.
     #[serde(default)]
     pub index_interval_bytes: u32,
-    /// With a journal: what it holds is written to the log, and synced, so often.
+    /// With a journal: seconds between checkpoints, which write and sync the journaled batches to the log.
     #[serde(default = "default_checkpoint_seconds")]
     pub checkpoint_seconds: f64,
 }
 
-/// A write-ahead log of all partitions. A batch is acknowledged when it is synced there.
+/// Settings of a write-ahead log of all partitions. A batch is acknowledged when it is synced there.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JournalSettings {
-    /// Past the page cache.
+    /// Bypass the page cache (O_DIRECT).
     #[serde(default)]
     pub direct: bool,
-    /// A file is followed by another when it is so long.
+    /// Length in bytes at which a file is full and the next one begins.
     pub segment_bytes: u64,
-    /// Space is allocated ahead in steps of this length; 0: never.
+    /// Step of preallocation (fallocate) in bytes; 0: no preallocation.
     #[serde(default)]
     pub preallocate_bytes: u64,
-    /// A batch waits so long for others to be synced with.
+    /// Seconds that a batch waits for others to share a sync with (group commit).
     #[serde(default)]
     pub group_seconds: f64,
-    /// It waits no longer when so many bytes wait.
+    /// Bytes of waiting batches at which the wait of `group_seconds` ends early.
     #[serde(default = "default_group_bytes")]
     pub group_bytes: u64,
 }
 
-/// When the oldest segment is deleted: before a new one would make all of them longer than this.
+/// Limit of the segments' total size, divided equally among the logs: a log's oldest segments are deleted before a new
+/// one would exceed its part.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Retention {
-    /// Bytes of all partitions together.
+    /// Limit in bytes, all partitions together.
     Bytes(u64),
-    /// The share of the volume, from 0 to 1, of all partitions together.
+    /// Limit as a share of the volume's size, above 0 up to 1, all partitions together.
     Share(f64),
 }
 
-/// Who reads while it is written.
+/// Settings of the consumers that read while the load writes.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReaderSettings {
-    /// Consumers that follow the end of every partition.
+    /// Number of consumers that follow the end of every partition.
     #[serde(default)]
     pub tailing: u32,
-    /// Bytes a second, all consumers together, read from the oldest segments on; 0: none are.
+    /// Rate in bytes per second of a consumer that reads from the oldest segments on; 0: no such consumer.
     #[serde(default)]
     pub catch_up_bytes_per_second: f64,
-    /// The longest read.
+    /// Maximum length of a read in bytes.
     #[serde(default = "default_read_bytes")]
     pub read_bytes: u32,
 }
 
-/// What is read back.
+/// Limits of the read-back.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VerifySettings {
-    /// The most bytes that are read back at the end or on request; all when absent, none when 0.
+    /// Bytes to read back at the end or on request, rounded up to whole segments; absent: all, 0: none.
     pub bytes: Option<u64>,
-    /// Reading back ends after so long.
+    /// Time limit of the read-back in seconds.
     #[serde(default = "default_verify_seconds")]
     pub seconds: f64,
 }
@@ -260,30 +264,30 @@ fn default_verify_seconds() -> f64 {
 }
 
 impl Config {
-    /// From the JSON document, checked.
+    /// Parses and validates the JSON document.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let config: Self = serde_json::from_str(text)?;
         config.check()?;
         Ok(config)
     }
 
-    /// The longest record.
+    /// Returns the length of the longest record in bytes.
     pub(crate) fn longest_record(&self) -> u32 {
         self.record.sizes.iter().map(|size| size.bytes).max().unwrap_or(0)
     }
 
-    /// The longest batch.
+    /// Returns the length of the longest batch in bytes.
     pub(crate) fn batch_bytes(&self) -> u64 {
         u64::from(self.longest_record()) * u64::from(self.batch_records)
     }
 
-    /// The length of all records, when they are equally long.
+    /// Returns the length of all records in bytes, None if lengths vary.
     pub(crate) fn fixed_record(&self) -> Option<u32> {
         let longest = self.longest_record();
         self.record.sizes.iter().all(|size| size.bytes == longest).then_some(longest)
     }
 
-    /// Logs that are written by due time: one for each partition, or one for all.
+    /// Returns the number of logs, the journal excluded: one for each partition, or one for all.
     pub(crate) fn logs(&self) -> u32 {
         if self.log.layout == Layout::Shared { 1 } else { self.partitions }
     }

@@ -1,14 +1,14 @@
-//! Batches of records written into buffers.
+//! Encoding of record batches into buffers.
 
 use crate::buffers::Buffers;
 use crate::config::Config;
 use cliffwatch_measure::record::{HEADER_BYTES, Identity, Sealer, mix, seal};
 
-/// Payload that records of various lengths are made from.
+/// Bytes of payload from which copied records are cut; one longest record follows.
 const SOURCE_BYTES: usize = 1 << 20;
 
-/// Lays records into buffers, in one of two ways. Records that are equally long and divide a buffer lie in slots whose
-/// payload stays there, so that only headers are written; others are put together and copied.
+/// Encoder of records, with two modes. Slot mode: all records have one length that divides a buffer, payload stays in
+/// place, and only headers are written. Copy mode: records are assembled in a scratch buffer and copied.
 pub(crate) struct BatchEncoder {
     slots: Option<(usize, Sealer)>,
     sizes: Vec<(f64, u32)>,
@@ -17,7 +17,7 @@ pub(crate) struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    /// For the records of `config` in buffers of `buffer_bytes`.
+    /// Creates an encoder for the records of `config` in buffers of `buffer_bytes` bytes.
     pub(crate) fn new(config: &Config, buffer_bytes: usize) -> Self {
         let slots = slot_bytes(config, buffer_bytes);
         let sealer = u32::try_from(slots).ok().filter(|&slot| slot > 0).and_then(Sealer::new);
@@ -40,12 +40,12 @@ impl BatchEncoder {
         encoder
     }
 
-    /// The length of a slot; 0 when records are copied.
+    /// Returns the length of a slot in bytes; 0 in copy mode.
     pub(crate) fn slot_bytes(&self) -> usize {
         self.slots.as_ref().map_or(0, |(bytes, _)| *bytes)
     }
 
-    /// Writes the header of the record in the slot at `at` of a buffer. Only where there are slots.
+    /// Writes the header of the record in the slot at byte `at` of a buffer. Does nothing in copy mode.
     pub(crate) fn seal_slot(&self, buffers: &mut Buffers, buffer: u32, at: usize, identity: &Identity) {
         let Some((bytes, sealer)) = &self.slots else { return };
         let checksum = buffers.checksum(buffer, at / bytes);
@@ -54,14 +54,15 @@ impl BatchEncoder {
         }
     }
 
-    /// The length of a record: the same for the same partition and sequence.
+    /// Returns the length of a record in bytes, drawn by weight and the same for the same partition and sequence; 0 in
+    /// slot mode.
     pub(crate) fn record_bytes(&self, partition: u32, sequence: u64) -> u32 {
         let drawn = mix(mix(u64::from(partition)) ^ sequence) as f64 / 2_f64.powi(64);
         let found = self.sizes.iter().find(|(below, _)| drawn < *below).or(self.sizes.last());
         found.map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// Makes a whole record, to be copied from, and returns its length. Only where there are no slots.
+    /// Assembles a whole record in the scratch buffer and returns its length in bytes. Copy mode only.
     pub(crate) fn make_record(&mut self, identity: &Identity) -> usize {
         let bytes = self.record_bytes(identity.partition, identity.sequence) as usize;
         let from = mix(identity.sequence ^ u64::from(identity.partition) << 40) as usize % SOURCE_BYTES;
@@ -71,18 +72,18 @@ impl BatchEncoder {
         bytes
     }
 
-    /// The record that was made last, and what is left of longer ones.
+    /// Returns the scratch buffer: the record assembled last, followed by stale bytes.
     pub(crate) fn made_record(&self) -> &[u8] {
         &self.scratch
     }
 
-    /// Memory that it takes.
+    /// Returns the memory that an encoder takes, in bytes.
     pub(crate) fn memory_bytes(config: &Config, buffer_bytes: usize) -> usize {
         if slot_bytes(config, buffer_bytes) > 0 { 4096 } else { SOURCE_BYTES + 2 * config.longest_record() as usize }
     }
 }
 
-/// The length of a slot: that of every record, where buffers can be divided into such; else 0.
+/// Returns the length of a slot in bytes: the record length if it is fixed and divides `buffer_bytes`, else 0.
 pub(crate) fn slot_bytes(config: &Config, buffer_bytes: usize) -> usize {
     let fixed = config.fixed_record().map_or(0, |bytes| bytes as usize);
     if fixed > 0 && buffer_bytes.is_multiple_of(fixed) { fixed } else { 0 }

@@ -1,73 +1,73 @@
-//! Everything that can go wrong, each with what it was about and what to do.
+//! Errors of a storage load, each with its subject and a remedy.
 
 use std::path::PathBuf;
 
-/// The result of anything here that can fail.
+/// Result of a fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. The text is one sentence that names the field or file and the remedy.
+/// Error of a storage load. The text is one sentence that names the field or file and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting that cannot work.
+    /// Invalid setting.
     #[error("{field}: {advice}")]
     Setting {
-        /// The field of the configuration.
+        /// Name of the field in the configuration.
         field: &'static str,
-        /// What is wrong and what to do.
+        /// Problem and remedy.
         advice: String,
     },
     /// The configuration is not JSON, or has an unknown key or a value of the wrong kind.
     #[error("the configuration cannot be understood: {0}")]
     Configuration(#[from] serde_json::Error),
-    /// A file or directory that cannot be made, read or written.
+    /// A file or directory that cannot be created, read or written.
     #[error("{}: cannot {what}: {source}: {advice}", path.display())]
     File {
-        /// The file.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
-        /// What to do.
+        /// Remedy.
         advice: &'static str,
     },
-    /// The volume filled up under way.
+    /// The volume became full during the load.
     #[error("{}: the volume is full: give the load a smaller retention or a larger volume", path.display())]
     Full {
-        /// What was written.
+        /// Path of the file that was being written.
         path: PathBuf,
     },
-    /// The directory holds what is not this engine's.
+    /// The directory holds files or segments of another owner.
     #[error("{}: it is not empty and not ours ({found} is in it): give the load a directory of its own", path.display())]
     Foreign {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// What is in it.
+        /// Foreign entry, or description of the foreign content.
         found: String,
     },
-    /// The kernel's interface for I/O failed.
+    /// A system call or system resource failed, other than for a certain file.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// System call or resource that failed.
         what: &'static str,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// What was read back is not what was written.
+    /// Read-back found records lost, duplicated, reordered or corrupted; the text has their numbers.
     #[error("what was read back is not what was written: {0}")]
     Verification(String),
-    /// Measuring failed.
+    /// Error of `cliffwatch_measure`.
     #[error(transparent)]
     Measure(#[from] cliffwatch_measure::error::Error),
 }
 
 impl Error {
-    /// An [`Error::Setting`].
+    /// Creates an [`Error::Setting`].
     pub fn setting(field: &'static str, advice: impl Into<String>) -> Self {
         Self::Setting { field, advice: advice.into() }
     }
 
-    /// True when nothing but another configuration or directory can help.
+    /// Returns true when only another configuration or directory can help.
     pub fn is_bad_input(&self) -> bool {
         use cliffwatch_measure::error::Error::Setting;
         matches!(
@@ -76,12 +76,13 @@ impl Error {
         )
     }
 
-    /// True when another engine in this one's place would fail likewise.
+    /// Returns true when a replacement engine would fail in the same way.
     pub fn is_final(&self) -> bool {
         self.is_bad_input() || matches!(self, Self::Full { .. } | Self::Verification(_))
     }
 
-    /// Turns an I/O error into one about `path`: the volume is full, or the file cannot be dealt with.
+    /// Returns a function that turns an I/O error about `path` into [`Error::Full`] (ENOSPC, EDQUOT) or
+    /// [`Error::File`].
     pub fn file<E: Into<std::io::Error>>(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(E) -> Self {
         let path = path.into();
         move |source| {
@@ -113,7 +114,7 @@ impl Error {
         }
     }
 
-    /// Turns the kernel's answer into an [`Error::System`].
+    /// Returns a function that turns an I/O error into an [`Error::System`].
     pub fn system<E: Into<std::io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { what, source: source.into() }
     }

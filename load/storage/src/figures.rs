@@ -1,58 +1,58 @@
-//! What is counted, by place; see `NAMES` for what the places are called in a window.
+//! Indices of the latencies, counters and gauges of a window; `NAMES` has their reported names.
 
 use cliffwatch_measure::recorder::{Merge, Names};
 
-/// From the batch's due time until it was acknowledged.
+/// Latency of a batch from its due time to its acknowledgement.
 pub(crate) const APPEND: usize = 0;
-/// From when the batch began to be written until it was acknowledged.
+/// Latency of a batch from when its log began to process it to its acknowledgement.
 pub(crate) const APPEND_SERVICE: usize = 1;
-/// One fdatasync.
+/// Latency of one fdatasync.
 pub(crate) const SYNC: usize = 2;
-/// One write.
+/// Latency of one write.
 pub(crate) const WRITE: usize = 3;
-/// From a read's due time until its end.
+/// Latency of one read from its due time to its end.
 pub(crate) const READ: usize = 4;
-/// From a read's beginning until its end.
+/// Latency of one read from its start to its end.
 pub(crate) const READ_SERVICE: usize = 5;
-/// From a record's due time until a tailing consumer had it.
+/// Latency of a record from its due time until a tailing consumer has read it.
 pub(crate) const END_TO_END: usize = 6;
 
-/// Records acknowledged.
+/// Number of records acknowledged.
 pub(crate) const OPERATIONS: usize = 0;
-/// Their bytes.
+/// Bytes of the records acknowledged.
 pub(crate) const BYTES: usize = 1;
-/// Failed writes, syncs and reads.
+/// Number of failed writes, syncs, allocations and file creations of the appending threads.
 pub(crate) const ERRORS: usize = 2;
-/// Records whose writing began late.
+/// Number of records whose processing began more than `LATE_NANOSECONDS` after they were due.
 pub(crate) const LATE: usize = 3;
-/// Records that were due and never written.
+/// Number of records shed: due, but never written.
 pub(crate) const SHED: usize = 4;
-/// Batches acknowledged.
+/// Number of batches acknowledged.
 pub(crate) const BATCHES: usize = 5;
-/// Writes.
+/// Number of writes completed.
 pub(crate) const WRITES: usize = 6;
-/// What they wrote, padding included.
+/// Bytes written, padding included.
 pub(crate) const WRITTEN_BYTES: usize = 7;
-/// fdatasyncs.
+/// Number of fdatasync calls completed.
 pub(crate) const SYNCS: usize = 8;
-/// Segments started.
+/// Number of segments started.
 pub(crate) const ROLLS: usize = 9;
-/// Segments deleted.
+/// Number of segments deleted by retention.
 pub(crate) const DELETIONS: usize = 10;
-/// Reads.
+/// Number of reads completed by consumers.
 pub(crate) const READS: usize = 11;
-/// Bytes read.
+/// Bytes read by consumers.
 pub(crate) const READ_BYTES: usize = 12;
 
-/// How much longer its files may become, all together.
+/// Bytes by which all files together may still grow.
 pub(crate) const GROWTH: usize = 0;
-/// Records that are due each second.
+/// Target rate in records per second.
 pub(crate) const REQUESTED: usize = 1;
 
-/// A batch that begins to be written so long after it was due is late.
+/// Delay between a batch's due time and the start of its processing above which it counts as late: 10 ms.
 pub(crate) const LATE_NANOSECONDS: u64 = 10_000_000;
 
-/// The names in a window, by place.
+/// Names of latencies, counters and gauges in a window, ordered by the indices above.
 pub(crate) const NAMES: Names = Names {
     latencies: &["append", "append_service", "sync", "write", "read", "read_service", "end_to_end"],
     counters: &[

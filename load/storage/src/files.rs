@@ -1,4 +1,4 @@
-//! The threads that make, seal, sync and delete the files of segments.
+//! Threads that create, seal, sync and delete the files of segments.
 
 use crate::error::{Error, Result};
 use crate::index::Indexes;
@@ -13,71 +13,72 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first thing that went wrong in any thread.
+/// First error of any thread, shared by all of them.
 #[derive(Clone, Default)]
 pub(crate) struct Failure {
     error: Arc<Mutex<Option<Error>>>,
 }
 
 impl Failure {
-    /// Keeps an error, if it is the first.
+    /// Stores an error unless one is stored already.
     pub(crate) fn report(&self, error: Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// Takes the error, if there was one.
+    /// Removes and returns the stored error, None if there is none.
     pub(crate) fn take(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// True when something went wrong.
+    /// Returns true when an error is stored.
     pub(crate) fn is_reported(&self) -> bool {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 
-/// What a file thread executes.
+/// Task of a file thread.
 pub(crate) enum FileTask {
-    /// Make a segment's file. The answer is the file, or an error number below 0.
+    /// Create a segment's file. The answer is its file descriptor, or a negative error number.
     Create {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Past the page cache.
+        /// Open with O_DIRECT.
         direct: bool,
-        /// Allocate so much at once; 0: nothing.
+        /// Bytes to allocate at once; 0: none.
         allocate_bytes: u64,
-        /// The answer's token.
+        /// Token of the answer.
         token: u64,
-        /// Where the answer goes.
+        /// Inbox that receives the answer.
         inbox: Arc<Inbox>,
     },
-    /// Close a segment: no longer than its records, synced where that is asked for.
+    /// Close a segment: truncate its file to its records and, if `sync`, sync it.
     Seal {
-        /// The file.
+        /// Open file of the segment.
         file: OwnedFd,
-        /// What it is called.
+        /// Path of the file, for error messages.
         path: PathBuf,
-        /// The length of its records.
+        /// Length of the segment's records in bytes.
         bytes: u64,
-        /// Its indexes, which are sealed too.
+        /// Indexes of the segment, sealed with it.
         indexes: Option<Box<Indexes>>,
-        /// A file beside it, which is synced like it, and their directory after them.
+        /// Snapshot file of the segment. If `sync`, it is synced before the segment, and its directory after it.
         snapshot: Option<PathBuf>,
-        /// Sync it.
+        /// Sync the files.
         sync: bool,
     },
-    /// Delete files; those that are not there do not matter.
+    /// Delete files; missing files are ignored.
     Delete(Vec<PathBuf>),
-    /// Replace a file by one with this text, so that one of them is there after a crash.
+    /// Replace a file by one with this text, atomically across a crash.
     Replace(PathBuf, String),
-    /// Discard what is free on the volume below this directory.
+    /// Discard (FITRIM) the free space of the file system that holds this directory.
     Trim(PathBuf),
-    /// Answer when everything before is done.
+    /// Answer when all earlier tasks of the same thread are done.
     Barrier(Sender<()>),
 }
 
-/// Threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
-/// deleted segment is free before the next is made; the others seal, discard and note offsets: no shard waits for them.
+/// Threads for blocking file operations. One creates and deletes files in the order of submission, so that the space of
+/// a deleted segment is free before the next is created; background threads seal, discard and replace files, whose
+/// completion no shard waits for.
 #[derive(Clone)]
 pub(crate) struct FileThreads {
     waited_for: Sender<FileTask>,
@@ -86,8 +87,8 @@ pub(crate) struct FileThreads {
 }
 
 impl FileThreads {
-    /// Starts the threads, so many of them in the background, for each of which so many tasks may wait. What goes wrong with
-    /// a file that no shard waits for is reported to `failure`.
+    /// Starts one thread that creates and deletes files and `background_threads` others, each with a queue of
+    /// `queued_tasks` tasks. Errors of tasks without an answer are stored in `failure`.
     pub(crate) fn start(background_threads: u32, queued_tasks: usize, failure: &Failure) -> Result<Self> {
         let begin = |name: &str, taken: Receiver<FileTask>| -> Result<()> {
             let failure = failure.clone();
@@ -105,23 +106,23 @@ impl FileThreads {
         Ok(Self { waited_for, background, turn: Arc::default() })
     }
 
-    /// Asks for something. Waits while too much waits in the background: a segment that is to be closed is an open file, and
-    /// a drive that syncs more slowly than segments roll must not make ever more of them.
+    /// Queues a task. Blocks while the queue of its background thread is full: a segment to be sealed is an open file,
+    /// and their number has to stay bounded when the drive syncs more slowly than segments roll.
     pub(crate) fn submit(&self, task: FileTask) {
         let place = match &task {
             FileTask::Seal { .. } | FileTask::Trim(_) => Some(self.turn.fetch_add(1, Ordering::Relaxed)),
-            // One thread for one file, which no other thread replaces meanwhile.
+            // Always the same thread for a file, so that two threads never replace it at once.
             FileTask::Replace(path, _) => Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(path) as usize),
             _ => None,
         };
-        // The threads end with the last of those who ask.
+        // A thread runs until the last sender is dropped.
         let _ = match place {
             Some(place) => self.background[place % self.background.len()].send(task),
             None => self.waited_for.send(task),
         };
     }
 
-    /// Waits until everything that was asked for is done.
+    /// Blocks until all tasks submitted before are done.
     pub(crate) fn drain(&self) {
         let wait = |submit: &dyn Fn(FileTask)| {
             let (done, waits) = channel();
@@ -168,7 +169,7 @@ fn make(path: &Path, direct: bool, allocate_bytes: u64) -> rustix::io::Result<Ow
     let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     flags.set(OFlags::DIRECT, direct);
     let file = match open(path, flags, Mode::RUSR | Mode::WUSR) {
-        // Recovery leaves the next one where it was, empty.
+        // Recovery may have left an empty file for the next segment.
         Err(Errno::EXIST) => open(path, flags - OFlags::CREATE - OFlags::EXCL, Mode::empty())?,
         opened => opened?,
     };
@@ -189,7 +190,7 @@ fn seal(file: &OwnedFd, bytes: u64, sync: bool) -> rustix::io::Result<()> {
     if sync { fdatasync(file) } else { Ok(()) }
 }
 
-/// Syncs a file, unless retention was faster.
+/// Syncs a file; ignores one that retention has deleted.
 fn sync_file(path: &Path) -> Result<()> {
     match open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
         Err(Errno::NOENT) => Ok(()),
@@ -212,7 +213,7 @@ fn delete(path: PathBuf) -> Result<()> {
     }
 }
 
-/// `struct fstrim_range` of the kernel.
+/// The kernel's `struct fstrim_range`.
 #[repr(C)]
 struct TrimRange {
     start: u64,
@@ -220,7 +221,7 @@ struct TrimRange {
     shortest: u64,
 }
 
-/// `_IOWR('X', 121, struct fstrim_range)`.
+/// Number of the FITRIM ioctl: `_IOWR('X', 121, struct fstrim_range)`.
 const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
 
 fn trim(directory: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What is fuzzed: reading back, and taking up again, what is left of a log, however damaged.
+//! Fuzz targets: read-back and recovery of damaged logs.
 
 use crate::claim::{MARKER, Marker};
 use crate::error::Result;
@@ -11,32 +11,32 @@ use cliffwatch_measure::record::{HEADER_BYTES, Identity, check, seal};
 use std::path::Path;
 use std::time::Duration;
 
-/// A segment that a rewritten input makes is no longer.
+/// Maximum length in bytes of a segment after damage.
 const SEGMENT_BYTES_MAX: usize = 1 << 14;
 const PRODUCER: u32 = 0;
 
-/// What is done to a log.
+/// Properties of the damage done to a log.
 #[derive(Default)]
 struct Damage {
-    /// Only zeros were appended to the last segment, as where space is allocated ahead.
+    /// True if nothing but zeros were appended to the last segment, as preallocation does: no damage.
     is_none: bool,
-    /// The last segment was cut off and nothing else was done.
+    /// True if nothing was done but to cut the last segment short.
     only_cut: bool,
-    /// A record was put in that carries its checksum.
+    /// True if a record with a valid checksum was written into a segment.
     is_forged: bool,
 }
 
-/// A log as it was written.
+/// Generated log: its marker and segments.
 struct Written {
     marker: Marker,
-    /// Each segment's first sequence, or place in order, and its records.
+    /// First sequence, or running number, of each segment, and its records.
     segments: Vec<(u64, Vec<u8>)>,
 }
 
-/// Damages a log in `directory` as `input` says, and has it read back and taken up again.
+/// Fuzz target: damages a log in `directory` as `input` determines, then verifies and recovers it.
 ///
-/// What is held: damage that can be seen is seen; zeros behind the records are none; what recovery keeps is what was whole
-/// before the first damage, and doing it again changes nothing; how much is read at once changes nothing either.
+/// Panics unless visible damage is found, zeros behind the records are not taken for damage, recovery keeps at least
+/// the whole records before the first damage, recovering again changes nothing, and the read size makes no difference.
 pub fn segments(directory: &Path, input: &[u8]) {
     let mut input = Input::new(input);
     let mut log = write(&mut input);
@@ -45,12 +45,12 @@ pub fn segments(directory: &Path, input: &[u8]) {
     assert!(examine(directory, &log, &damage, &last_before).is_ok(), "what can be read and written was refused");
 }
 
-/// The marker of a log, and whatever follows it.
+/// Fuzz target: reads back a directory whose marker file holds `input`.
 pub fn markers(directory: &Path, input: &[u8]) {
     let Ok(()) = std::fs::create_dir_all(log_directory(&directory.join(LOG), 0)) else { return };
     let _ = std::fs::write(segment_path(&log_directory(&directory.join(LOG), 0), 0, RECORDS), [0; 100]);
     let _ = std::fs::write(directory.join(MARKER), input);
-    // It is enough that it returns, soon and without much memory.
+    // Any result is right, as long as it comes soon and takes little memory.
     let _ = verify_directory(directory, everything());
 }
 
@@ -73,7 +73,7 @@ fn write(input: &mut Input<'_>) -> Written {
             append(&mut bytes, drawn, length, partition, *sequence);
             *sequence += 1;
         }
-        // A segment is rolled once it holds something, and those of one partition are named by what they begin with.
+        // Skip an empty segment: it would not be rolled, and its successor would have the same name.
         if !bytes.is_empty() {
             segments.push((base, bytes));
         }
@@ -112,7 +112,7 @@ fn apply(input: &mut Input<'_>, log: &mut Written) -> Damage {
                 bytes.splice(at..at, input.bytes(most.into()).iter().copied());
             }
             5 => {
-                // Whole records are moved, repeated and taken out by this, where lengths and places are theirs.
+                // Copies bytes elsewhere: whole records are repeated if position and length match theirs.
                 let taken = bytes[at..].iter().take(input.short()).copied().collect::<Vec<_>>();
                 let to = input.below(bytes.len() + 1);
                 bytes.splice(to..to, taken);
@@ -177,7 +177,7 @@ fn examine(directory: &Path, log: &Written, damage: &Damage, last_before: &[u8])
     Ok(())
 }
 
-/// Replaces what an input before has left.
+/// Writes the log and its marker, replacing the files of an earlier input.
 fn lay(directory: &Path, place: &Path, log: &Written) -> std::io::Result<()> {
     std::fs::create_dir_all(place)?;
     for entry in std::fs::read_dir(place)? {
@@ -201,7 +201,7 @@ fn check_report(report: &ReadBackReport, log: &Written, damage: &Damage) {
     }
 }
 
-/// Whether there is nothing but whole records, each the successor of the one before, and zeros.
+/// Returns true if the log consists of whole records in sequence, and zeros.
 fn is_faultless(log: &Written) -> bool {
     let mut next: Vec<((u32, u32), u64)> = Vec::new();
     if let (false, Some((base, _))) = (log.marker.shared, log.segments.first()) {
@@ -234,7 +234,7 @@ fn is_faultless(log: &Written) -> bool {
     true
 }
 
-/// Bytes of whole records that these begin with.
+/// Returns the bytes of the whole records at the beginning of `bytes`.
 fn whole_records(bytes: &[u8], record_bytes: Option<u32>) -> usize {
     let mut at = 0;
     while let Ok((_, length)) = check(&bytes[at..]) {
@@ -246,7 +246,7 @@ fn whole_records(bytes: &[u8], record_bytes: Option<u32>) -> usize {
     at
 }
 
-/// What is found does not depend on how much is read at once.
+/// Asserts that `walk` finds the same for any read size.
 fn check_windows(path: &Path, bytes: u64, record_bytes: Option<u32>) -> Result<()> {
     let mut found = Vec::new();
     walk(path, bytes, record_bytes, 1 << 20, |record| found.push(record))?;

@@ -1,7 +1,7 @@
-//! An offset index and a time index beside a segment, as small writes to mapped memory.
+//! Offset index and time index of a segment, updated by small writes to mapped memory.
 //!
-//! Only the page that is being written is mapped, so that memory does not grow with the segment. The files are as long as
-//! a broker makes them, sparse, and cut to their entries when the segment is full.
+//! Only the page being written is mapped, so that memory does not grow with the segment. The files are sparse, as long
+//! as a broker's, and truncated to their entries when the segment is full.
 
 use crate::error::{Error, Result};
 use crate::segments::{OFFSET_INDEX, TIME_INDEX, segment_path};
@@ -12,14 +12,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 const PAGE_BYTES: u64 = 4_096;
-/// Kafka's segment.index.bytes.
+/// Length of an index file until it is sealed, in bytes: the default of Kafka's segment.index.bytes.
 const FILE_BYTES: u64 = 10 << 20;
-/// A relative offset and a position, 4 bytes each.
+/// Length of an offset index entry in bytes: relative offset (4) and file position (4).
 const OFFSET_ENTRY_BYTES: usize = 8;
-/// A timestamp of 8 bytes and a relative offset of 4.
+/// Length of a time index entry in bytes: timestamp (8) and relative offset (4).
 const TIME_ENTRY_BYTES: usize = 12;
 
-/// Both indexes of one segment.
+/// Offset index and time index of one segment.
 pub(crate) struct Indexes {
     offsets: Index,
     times: Index,
@@ -27,7 +27,7 @@ pub(crate) struct Indexes {
 }
 
 impl Indexes {
-    /// Makes the files of segment `base`.
+    /// Creates both index files of segment `base`; fails if one exists.
     pub(crate) fn make(directory: &Path, base: u64) -> Result<Self> {
         Ok(Self {
             offsets: Index::make(segment_path(directory, base, OFFSET_INDEX))?,
@@ -36,8 +36,8 @@ impl Indexes {
         })
     }
 
-    /// `bytes` were appended at `position`, beginning with the record so many after the segment's first. Adds an entry when
-    /// more than `interval_bytes` have come in since the last.
+    /// Accounts for `bytes` appended at `position`, whose first record has the relative offset `record`. Adds an entry
+    /// to both indexes when more than `interval_bytes` were appended since the last entry.
     pub(crate) fn appended(
         &mut self,
         record: u64,
@@ -61,7 +61,7 @@ impl Indexes {
         Ok(())
     }
 
-    /// Cuts the files to their entries, and syncs them where that is asked for.
+    /// Truncates both files to their entries and, if `sync`, syncs them.
     pub(crate) fn seal(self, sync: bool) -> Result<()> {
         self.offsets.seal(sync)?;
         self.times.seal(sync)
@@ -99,13 +99,13 @@ impl Index {
     fn map(&self, number: u64) -> Result<MmapMut> {
         let opened = File::options().read(true).write(true).open(&self.path);
         let file = opened.map_err(Error::file(&self.path, "open it"))?;
-        // Touching a page that the volume has no room for would kill the process.
+        // Allocate the page first: writing to a mapped page for which the volume has no space raises SIGBUS.
         match fallocate(&file, FallocateFlags::KEEP_SIZE, number * PAGE_BYTES, PAGE_BYTES) {
             Ok(()) | Err(Errno::OPNOTSUPP) => {}
             Err(error) => return Err(Error::file(&self.path, "allocate a page of it")(error)),
         }
-        // SAFETY: the page lies within the file, which is as long as it was made until it is sealed, when nothing of it is
-        // mapped any more; it is in a directory of the run's own, where no other process writes.
+        // SAFETY: the page lies within the file, whose length changes only in `seal`, when no page is mapped any more;
+        // the file is in the run's own directory, where no other process writes.
         unsafe { MmapOptions::new().offset(number * PAGE_BYTES).len(PAGE_BYTES as usize).map_mut(&file) }
             .map_err(Error::file(&self.path, "map it"))
     }
@@ -113,7 +113,7 @@ impl Index {
     fn seal(mut self, sync: bool) -> Result<()> {
         self.page = None;
         let file = match File::options().write(true).open(&self.path) {
-            // Retention was faster.
+            // Retention has deleted the file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             opened => opened.map_err(Error::file(&self.path, "open it"))?,
         };

@@ -1,7 +1,7 @@
-//! Does to a file system what log-structured brokers do: appends to many partitions by due time, rolls segments, deletes
-//! by retention, and reads back what it wrote.
+//! File system load of a log-structured broker: appends to many partitions by due time, rolls segments, deletes by
+//! retention, and verifies records by reading them back.
 //!
-//! `config::Config` is the whole of what can be asked for; a broker's style is a set of its values.
+//! `config::Config` holds all settings; a broker's style is a set of its values.
 
 mod buffers;
 mod claim;
@@ -32,13 +32,13 @@ pub use error::{Error, Result};
 use std::path::Path;
 use std::time::Duration;
 
-/// Exit status of a load that was asked for what cannot be.
+/// Exit status when the configuration or the directory cannot be used.
 pub const BAD_INPUT: u8 = 2;
-/// Exit status of a load that failed.
+/// Exit status when the load failed.
 pub const FAILED: u8 = 1;
 
-/// Makes the load that the JSON document in a file asks for, and prints windows and events on standard output; with `prepare`, only writes
-/// what is to be there before it. Returns the exit status.
+/// Runs the load that the JSON configuration in file `path` describes and prints windows and events on standard output;
+/// with `prepare`, only writes the fill that precedes the load. Returns the exit status.
 pub fn storage(path: &Path, prepare: bool) -> u8 {
     let clock = Clock::anchored();
     let output = Output::new(std::io::stdout(), clock);
@@ -52,20 +52,20 @@ pub fn storage(path: &Path, prepare: bool) -> u8 {
     };
     eprintln!("cliffwatch-load: {error}");
     if !prepare {
-        // The reader of the lines may have gone, and the exit status says the same.
+        // Ignore a failed write to standard output: the exit status reports the failure as well.
         let message = error.to_string();
         let _ = if error.is_final() { output.failed_for_good(&message) } else { output.failed(&message) };
     }
     if error.is_bad_input() { BAD_INPUT } else { FAILED }
 }
 
-/// Returns as JSON how the load that the JSON document in a file asks for would write its files here. Writes none.
+/// Returns, as JSON, the I/O method that the load configured in file `path` would use here. Writes no files.
 pub fn try_io(path: &Path) -> Result<String> {
     let text = std::fs::read_to_string(path).map_err(Error::file(path, "read it"))?;
     Ok(serde_json::to_string(&trial::try_io(&Config::parse(&text)?)?)?)
 }
 
-/// Reads back all records in a directory that a load has left, or so many bytes of them; returns what was found as JSON, and
+/// Reads back all records that a load left in a directory, or about `bytes` of them. Returns the report as JSON, and
 /// whether it is clean.
 pub fn verify_directory(directory: &Path, bytes: Option<u64>) -> Result<(String, bool)> {
     let extent = verify::Extent { bytes, time: Duration::from_secs(u64::from(u32::MAX)) };

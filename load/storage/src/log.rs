@@ -1,4 +1,4 @@
-//! One log: the files that it fills one after the other, and what of it is under way.
+//! Append-only log: its layout, its active segment, and the state of the write in progress.
 
 use crate::buffers::BLOCK_BYTES;
 use crate::config::{Acknowledge, Config};
@@ -11,52 +11,52 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a log is for.
+/// Role of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It acknowledges batches as they come.
+    /// Log without a journal, which acknowledges batches itself.
     Main,
-    /// It acknowledges batches before they are written to the entries.
+    /// Write-ahead log, which acknowledges batches before they are written to the entries.
     Journal,
-    /// It takes over at checkpoints what a journal has acknowledged.
+    /// Log behind a journal, to which acknowledged batches are written at checkpoints.
     Entries,
 }
 
-/// How a log writes.
+/// Layout of a log, and settings for writing it.
 #[derive(Clone, Debug)]
 pub(crate) struct LogLayout {
-    /// What it is for.
+    /// Role of the log.
     pub role: Role,
-    /// Where its segments are.
+    /// Directory that holds the segments, or a directory for each log if `numbered`.
     pub parent: PathBuf,
-    /// Whether it has a directory of its own below `parent`.
+    /// True if each log has its own directory below `parent`.
     pub numbered: bool,
-    /// Past the page cache.
+    /// Bypass the page cache (O_DIRECT).
     pub direct: bool,
-    /// Batches that wait are written together.
+    /// Write waiting batches together.
     pub coalesce: bool,
-    /// Each group ends with a sync.
+    /// Sync after each group of batches.
     pub sync: bool,
-    /// A full segment is synced.
+    /// Sync full segments.
     pub sync_on_roll: bool,
-    /// The length of the file that is made beside a full segment; 0: there is none.
+    /// Length in bytes of the snapshot file beside a full segment; 0: no file.
     pub snapshot_bytes: u32,
-    /// Where a log begins is noted when that changes.
+    /// Record the first sequence of a log in a file whenever it changes.
     pub start_checkpoint: bool,
-    /// Space is allocated in such steps; 0: never.
+    /// Step of preallocation (fallocate) in bytes; 0: no preallocation.
     pub preallocate_bytes: u64,
-    /// The longest segment.
+    /// Maximum length of a segment in bytes.
     pub segment_bytes: u64,
-    /// Segments may be shorter by this share.
+    /// Share of `segment_bytes` by which a segment may be shorter.
     pub segment_jitter: f64,
-    /// All segments together; the oldest are deleted first.
+    /// Maximum bytes of a log's segments; the oldest are deleted first.
     pub retention_bytes: u64,
     /// Bytes from one index entry to the next; 0: no indexes.
     pub index_interval_bytes: u32,
 }
 
 impl LogLayout {
-    /// Of the log proper: of each partition, or of all, or of what a journal acknowledges.
+    /// Returns the layout of the logs other than the journal, each limited to `retention_bytes`.
     pub(crate) fn of_log(config: &Config, retention_bytes: u64) -> Self {
         let log = &config.log;
         let journaled = config.journal.is_some();
@@ -78,7 +78,7 @@ impl LogLayout {
         }
     }
 
-    /// Of the journal, where there is one.
+    /// Returns the layout of the journal, None if the load has none.
     pub(crate) fn of_journal(config: &Config) -> Option<Self> {
         let journal = config.journal.as_ref()?;
         Some(Self {
@@ -99,7 +99,7 @@ impl LogLayout {
         })
     }
 
-    /// A directory a log, and nothing that a load could ask for besides.
+    /// Returns a layout with one directory for each log and all options off.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn plain(parent: &Path) -> Self {
         Self {
@@ -120,94 +120,95 @@ impl LogLayout {
         }
     }
 
-    /// The directory of a log.
+    /// Returns the directory of log `number`.
     pub(crate) fn directory(&self, number: u32) -> PathBuf {
         if self.numbered { log_directory(&self.parent, number) } else { self.parent.clone() }
     }
 
-    /// How long segment `base` of log `number` may become.
+    /// Returns the maximum length in bytes of segment `base` of log `number`: `segment_bytes`, shortened at random by
+    /// up to `segment_jitter`, the same for the same segment.
     pub(crate) fn limit(&self, number: u32, base: u64) -> u64 {
         let share = mix(mix(u64::from(number)) ^ base) as f64 / 2_f64.powi(64);
         (self.segment_bytes as f64 * (1.0 - self.segment_jitter * share)) as u64
     }
 }
 
-/// What a log is doing.
+/// State of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogState {
-    /// Nothing.
+    /// No request in flight.
     Idle,
-    /// Its next segment is being made.
+    /// The next segment's file is being created.
     Opening,
-    /// More space is being allocated.
+    /// Space is being allocated.
     Allocating,
     /// Batches are being written.
     Writing,
-    /// What was written is being synced.
+    /// The written batches are being synced.
     Syncing,
 }
 
-/// Batches that are written together.
+/// Group of batches that are written together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WriteGroup {
-    /// The first's place in the schedule.
+    /// Index of the first batch in the schedule.
     pub first: u64,
-    /// How many there are.
+    /// Number of batches.
     pub batches: u64,
-    /// Their bytes.
+    /// Bytes of the batches; during an allocation, the bytes to allocate.
     pub bytes: u64,
-    /// When the log turned to them.
+    /// Time when the log began to process the group, in nanoseconds since the epoch; None before.
     pub begun: Option<u64>,
-    /// When their sync began.
+    /// Start of the sync, in nanoseconds since the epoch.
     pub sync_begun: u64,
-    /// Writes that are not done yet.
+    /// Number of writes in flight.
     pub outstanding: u32,
 }
 
-/// A log.
+/// Log to which a shard appends.
 pub(crate) struct AppendLog {
-    /// Its place among the logs of its kind.
+    /// Number of the log among those of its kind.
     pub number: u32,
-    /// The place in the schedule of the next batch to be written.
+    /// Index in the schedule of the next batch to write.
     pub next: u64,
-    /// From one of its batches in the schedule to the next.
+    /// Distance in the schedule from one batch of the log to its next.
     pub stride: u64,
-    /// What it is doing.
+    /// Current state.
     pub state: LogState,
-    /// What it is writing.
+    /// Group of batches in progress.
     pub group: WriteGroup,
-    /// True while it waits for its turn.
+    /// True while the log is in the shard's queue of ready logs.
     pub queued: bool,
-    /// The active segment.
+    /// File of the active segment, None if there is none.
     pub file: Option<OwnedFd>,
-    /// Its name.
+    /// Base of the active segment, by which its files are named.
     pub base: u64,
-    /// Bytes of records in it.
+    /// Bytes of records in the active segment.
     pub length: u64,
-    /// Bytes at which it is full.
+    /// Length in bytes at which the active segment is full.
     pub limit: u64,
-    /// Bytes that are allocated.
+    /// Bytes allocated to the file of the active segment.
     pub allocated: u64,
-    /// The beginning of the block that the next record begins in.
+    /// Content of the partly filled block at the end of the active segment; only with O_DIRECT.
     pub tail: Option<Box<[u8; BLOCK_BYTES]>>,
-    /// The partition of `sequences[0]`; the others follow.
+    /// Partition of `sequences[0]`; the others follow in order.
     pub first_partition: u32,
-    /// The next sequence of each of its partitions.
+    /// Next sequence of each partition of the log.
     pub sequences: Vec<u64>,
-    /// The indexes of the active segment.
+    /// Indexes of the active segment.
     pub indexes: Option<Box<Indexes>>,
-    /// Its segments.
+    /// Catalogue that holds the segments of the log.
     pub catalogue: Arc<Catalogue>,
 }
 
 impl AppendLog {
-    /// The active segment's file.
+    /// Returns the file descriptor of the active segment, -1 if there is none.
     pub(crate) fn descriptor(&self) -> RawFd {
-        // A log writes only while it has a file; -1 makes the kernel say so if not.
+        // A log writes only while it has a file; otherwise -1 makes the kernel return EBADF.
         self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
-    /// Files of one of its segments.
+    /// Returns the paths of all files of segment `base`.
     pub(crate) fn paths(&self, base: u64, shape: &LogLayout) -> Vec<PathBuf> {
         let indexes: &[&str] = if shape.index_interval_bytes > 0 { &[OFFSET_INDEX, TIME_INDEX] } else { &[] };
         let snapshot: &[&str] = if shape.snapshot_bytes > 0 { &[SNAPSHOT] } else { &[] };
@@ -215,22 +216,22 @@ impl AppendLog {
         kinds.map(|kind| segment_path(self.directory(), base, kind)).collect()
     }
 
-    /// The file beside the active segment that is made when that is full.
+    /// Returns the path of the active segment's snapshot file.
     pub(crate) fn snapshot_path(&self) -> PathBuf {
         segment_path(self.directory(), self.base, SNAPSHOT)
     }
 
-    /// The file of the active segment.
+    /// Returns the path of the active segment's records.
     pub(crate) fn path(&self) -> PathBuf {
         segment_path(self.directory(), self.base, RECORDS)
     }
 
-    /// Where its segments are.
+    /// Returns the directory of the log's segments.
     pub(crate) fn directory(&self) -> &Path {
         self.catalogue.directory(self.number as usize)
     }
 
-    /// The active segment is full: takes it away and returns what was in it.
+    /// Moves the active segment to the full ones and returns its file and size, None if there is no active segment.
     pub(crate) fn fill_up(&mut self) -> Option<(OwnedFd, Segment)> {
         let file = self.file.take()?;
         let full = Segment { base: self.base, bytes: self.length };
@@ -241,8 +242,8 @@ impl AppendLog {
         Some((file, full))
     }
 
-    /// Takes the oldest full segments away for as long as all would be longer than `retention_bytes` with a new one of
-    /// `coming_bytes`.
+    /// Removes the oldest full segments from the catalogue, until the others and a new one of `coming_bytes` fit in
+    /// `retention_bytes`. Returns the removed segments.
     pub(crate) fn expire(&mut self, retention_bytes: u64, coming_bytes: u64) -> Vec<Segment> {
         let mut expired = Vec::new();
         let mut segments = self.catalogue.segments(self.number as usize);
@@ -254,19 +255,19 @@ impl AppendLog {
         expired
     }
 
-    /// Space that its segments take up, what is allocated ahead included.
+    /// Returns the bytes that the log's segments take, preallocated space included.
     pub(crate) fn taken_bytes(&self) -> u64 {
         let full_bytes = self.catalogue.segments(self.number as usize).full_bytes;
         full_bytes + self.allocated.max(self.length)
     }
 
-    /// Where it notes the first record that it holds, and that record's sequence.
+    /// Returns the path of the file that records the log's first sequence, and that sequence.
     pub(crate) fn start(&self) -> (PathBuf, u64) {
         let segments = self.catalogue.segments(self.number as usize);
         (self.directory().join(START), segments.full.front().map_or(self.base, |oldest| oldest.base))
     }
 
-    /// Publishes to readers how much of the active segment was acknowledged.
+    /// Publishes to readers how many bytes of the active segment are acknowledged.
     pub(crate) fn publish(&self) {
         let mut segments = self.catalogue.segments(self.number as usize);
         segments.active = Some(Segment { base: self.base, bytes: self.length });
@@ -275,7 +276,7 @@ impl AppendLog {
         }
     }
 
-    /// Publishes to readers that nothing more is appended, and what of each partition is there.
+    /// Publishes to readers that nothing more is appended, and the end of each partition.
     pub(crate) fn end(&self) {
         if self.sequences.len() > 1 {
             let ended = (self.first_partition..).zip(self.sequences.iter().copied());

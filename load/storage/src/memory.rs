@@ -1,4 +1,4 @@
-//! Memory, open files and room on the volume, counted before the start.
+//! Budget of memory, open files and space on the volume, checked before the start.
 
 use crate::buffers::{BLOCK_BYTES, Buffers};
 use crate::config::{Config, Layout, Retention};
@@ -11,36 +11,37 @@ use crate::log::AppendLog;
 use rustix::fs::statvfs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A histogram of the range and precision that windows have.
+/// Bytes of a histogram with the range and precision of those in windows.
 const HISTOGRAM_BYTES: usize = 192 * 1024;
-/// The program itself, its stacks and what its allocator does not give back.
+/// Bytes for the program itself, its stacks and the overhead of its allocator.
 const PROGRAM_BYTES: usize = 12 << 20;
-/// What the kernel keeps in a ring for each request.
+/// Bytes that the kernel takes for each request in an io_uring ring.
 const REQUEST_BYTES: usize = 256;
-/// What is read at once when records are read back.
+/// Bytes read at once when records are read back.
 pub(crate) const READ_BACK_BYTES: usize = 1 << 20;
-/// Files besides those of the logs.
+/// Allowance for open files other than those of logs, background threads and consumers.
 const OTHER_FILES: u64 = 64;
-/// The most full segments that wait to be closed, where there are as many logs.
+/// Maximum number of full segments that wait to be closed, if there are as many logs.
 const WAITING_SEGMENTS: usize = 1024;
-/// Files that a thread in the background has open: a segment, what is beside it, their directory.
+/// Open files of a background thread: a segment, the files beside it and their directory.
 const BACKGROUND_FILES: usize = 4;
 
-/// What a load takes up.
+/// Resources that a load takes.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
-    /// How many buffers each thread has.
+    /// Number of buffers of each thread.
     pub buffers: usize,
-    /// What all segments of all partitions may take up.
+    /// Maximum bytes of all segments of all partitions.
     pub retention_bytes: u64,
-    /// Memory by what it is for.
+    /// Bytes of memory by purpose.
     pub memory: Vec<(&'static str, usize)>,
-    /// Files that are open at once.
+    /// Number of files open at once.
     pub open_files: u64,
 }
 
 impl Budget {
-    /// Counts what `config` needs, where `own_bytes` are on the volume already. Refuses what does not fit.
+    /// Computes the resources that `config` needs; `own_bytes` are bytes of the load already on the volume. Fails if
+    /// memory, space or open files do not suffice. Raises the limit of open files if necessary.
     pub(crate) fn count(config: &Config, own_bytes: u64) -> Result<Self> {
         let retention_bytes = retention_bytes(config, own_bytes)?;
         let buffers = buffers(config)?;
@@ -53,7 +54,7 @@ impl Budget {
         Ok(budget)
     }
 
-    /// All of the memory.
+    /// Returns the total memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory.iter().map(|(_, bytes)| bytes).sum()
     }
@@ -108,18 +109,19 @@ impl Budget {
     }
 }
 
-/// How many tasks may wait for each thread in the background: about one full segment for each log, until they are many.
+/// Returns the queue length of each background thread in tasks: together about one full segment for each log, with a
+/// limit.
 pub(crate) fn queued_tasks(config: &Config) -> usize {
     (config.logs() as usize).min(WAITING_SEGMENTS).div_ceil(config.log.background_threads as usize)
 }
 
-/// What a journal takes at most, whose files are so long: the one that is full, the one that follows it, and what is not in the
-/// log yet.
+/// Returns the maximum bytes of a journal with files of `segment_bytes`: the full file, its successor, and batches that
+/// are not in the log yet (64 MiB).
 pub(crate) fn journal_bytes(segment_bytes: u64) -> u64 {
     2 * segment_bytes + (64 << 20)
 }
 
-/// How many buffers each thread has. Refuses fewer than a batch takes.
+/// Returns the number of buffers of each thread; fails if they cannot hold a batch.
 pub(crate) fn buffers(config: &Config) -> Result<usize> {
     let threads = config.threads as usize;
     let buffers = config.buffer_bytes as usize / threads / config.log.chunk_bytes as usize;
@@ -164,7 +166,7 @@ fn retention_bytes(config: &Config, own_bytes: u64) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Raises the limit of open files where it has to be.
+/// Raises the limit of open files to `needed` if it is lower; fails if that is not permitted.
 fn allow_open_files(needed: u64) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {

@@ -1,4 +1,4 @@
-//! Consumers that read while it is written: some follow the end of every partition, some read the oldest segments.
+//! Consumers that read during the load: some follow the end of every partition, one reads the oldest segments.
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -14,20 +14,20 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A tailing consumer looks at each partition so often, or at one after the other where that takes longer.
+/// Interval at which a tailing consumer polls all partitions; it polls more slowly when a pass takes longer.
 const TAIL_NANOSECONDS: u64 = NANOSECONDS / 100;
 const LOOK_NANOSECONDS: u64 = 50_000_000;
 
-/// Which segments a consumer reads.
+/// Kind of a consumer: the segments that it reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ReaderKind {
-    /// Those that are being written.
+    /// Reads the ends of all partitions as they are written.
     Tailing,
-    /// The oldest, at so many bytes a second.
+    /// Reads the oldest segments, at this rate in bytes per second.
     CatchUp(f64),
 }
 
-/// The consumers that are asked for.
+/// Returns the kinds of all configured consumers.
 pub(crate) fn kinds(config: &Config) -> Vec<ReaderKind> {
     let mut kinds = vec![ReaderKind::Tailing; config.readers.tailing as usize];
     if config.readers.catch_up_bytes_per_second > 0.0 {
@@ -36,25 +36,25 @@ pub(crate) fn kinds(config: &Config) -> Vec<ReaderKind> {
     kinds
 }
 
-/// A consumer, which has a thread of its own.
+/// Consumer, run by a thread of its own.
 pub(crate) struct Reader {
-    /// What it reads.
+    /// Kind of the consumer.
     pub kind: ReaderKind,
-    /// The segments that there are.
+    /// Segments of all logs.
     pub catalogue: Arc<Catalogue>,
-    /// What is asked for.
+    /// Configuration of the load.
     pub config: Arc<Config>,
-    /// The time.
+    /// Clock of the load.
     pub clock: Clock,
-    /// The load's start, in nanoseconds since the epoch.
+    /// Start of the load, in nanoseconds since the epoch.
     pub start: u64,
-    /// Where it counts.
+    /// Recorder of the consumer's counters and latencies.
     pub recorder: Recorder,
-    /// Set when it is to end.
+    /// Flag that ends the consumer when set.
     pub over: Arc<AtomicBool>,
 }
 
-/// Where a consumer is in a log.
+/// Position of a consumer in a log.
 #[derive(Default)]
 struct ReadPosition {
     base: u64,
@@ -63,7 +63,7 @@ struct ReadPosition {
 }
 
 impl Reader {
-    /// Reads until it is over.
+    /// Reads until `over` is set; fails at the first I/O error.
     pub(crate) fn run(self) -> Result<()> {
         let mut buffer = vec![0; self.config.readers.read_bytes as usize];
         match self.kind {
@@ -76,7 +76,7 @@ impl Reader {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Looks at one partition after the other, each so often, and reads what was acknowledged since.
+    /// Polls all partitions every `TAIL_NANOSECONDS` and reads the records acknowledged since the last poll.
     fn tail(&self, buffer: &mut [u8]) -> Result<()> {
         let mut places: Vec<ReadPosition> = (0..self.catalogue.count()).map(|_| ReadPosition::default()).collect();
         for (log, place) in places.iter_mut().enumerate() {
@@ -101,7 +101,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Bytes that a tailing consumer can read; moves it to the next segment at the end of a full one.
+    /// Returns the number of bytes that a tailing consumer can read, None if there are none; at the end of a full
+    /// segment moves it to the next.
     fn available(&self, log: usize, place: &mut ReadPosition) -> Option<u64> {
         let segments = self.catalogue.segments(log);
         let all = || segments.full.iter().chain(&segments.active);
@@ -114,7 +115,7 @@ impl Reader {
         (next.bytes > 0).then_some(next.bytes)
     }
 
-    /// Reads the oldest segments, log after log, at a rate.
+    /// Reads the oldest segments, log after log, at `rate` bytes per second.
     fn catch_up(&self, buffer: &mut [u8], rate: f64) -> Result<()> {
         let steps = [Step { after_seconds: 0.0, per_second: rate / buffer.len() as f64 }];
         let mut pacer = Pacer::new(Schedule::new(self.start, &steps)?, nanoseconds(self.config.burst_seconds));
@@ -139,7 +140,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Moves a catching-up consumer to where there is something to read in a log; false at the end of its full segments.
+    /// Moves a catching-up consumer to the next unread bytes of a log's full segments; returns false at their end.
     fn cold(&self, log: usize, place: &mut ReadPosition) -> bool {
         let segments = self.catalogue.segments(log);
         let unread = |segment: &&Segment| {
@@ -152,14 +153,14 @@ impl Reader {
         true
     }
 
-    /// One read. False when the segment has gone, or has no more to read.
+    /// Executes one read and records it. Returns false if retention has deleted the segment or it has no more bytes.
     fn read(&self, log: usize, place: &mut ReadPosition, buffer: &mut [u8], due: u64) -> Result<bool> {
         let path = || segment_path(self.catalogue.directory(log), place.base, RECORDS);
         let begun = self.clock.now();
         if place.file.is_none() {
             match File::open(path()) {
                 Ok(file) => place.file = Some(file),
-                // Retention was faster.
+                // Retention has deleted the segment.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     place.position = u64::MAX / 2;
                     return Ok(false);
@@ -183,7 +184,8 @@ impl Reader {
         Ok(count > 0)
     }
 
-    /// When the oldest record that begins in these bytes was due; None where no record is known to begin.
+    /// Returns the due time, in nanoseconds since the epoch, of the first record that begins in `bytes`; None if record
+    /// lengths vary or no header is in `bytes`.
     fn stamp(&self, position: u64, bytes: &[u8]) -> Option<u64> {
         let record = u64::from(self.config.fixed_record()?);
         let at = usize::try_from(position.next_multiple_of(record) - position).ok()?;

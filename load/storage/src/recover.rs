@@ -1,4 +1,4 @@
-//! Takes up what earlier engines of the same run left in a directory.
+//! Recovery of the logs that earlier engines of the same run left in a directory.
 
 use crate::error::{Error, Result};
 use crate::log::{AppendLog, LogLayout, LogState, WriteGroup};
@@ -9,11 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Records at the end of a segment that a crash may have left damaged; more have another cause.
+/// Maximum number of damaged records at the end of a segment to attribute to a crash and discard.
 const TORN_LIMIT: u32 = 4_096;
 
-/// Takes up a log again: its last segment is cut to what was written whole, and what follows gets the next sequences.
-/// The segments, and the next sequence of each partition that it carries.
+/// Recovers a log: truncates its last segment to the records that were written whole. Returns the log's segments and
+/// the next sequence of each of `partitions`.
 pub(crate) fn recover(
     shape: &LogLayout,
     number: u32,
@@ -35,7 +35,7 @@ pub(crate) fn recover(
             newest = segment.bytes == 0;
         }
         if let [sequence] = &mut sequences[..] {
-            // The name of an empty segment says what would have followed.
+            // The name of an empty segment is the sequence of the record that would have followed.
             let last = last_record(&path, segment.bytes, record_bytes)?;
             *sequence = Some(last.map_or(segment.base, |(_, last)| last.saturating_add(1)));
         } else {
@@ -46,7 +46,8 @@ pub(crate) fn recover(
         }
     }
     for empty in found.iter().filter(|segment| segment.bytes == 0) {
-        // Its name is what says that those before it are full, also to who recovers once more before it is written to.
+        // Keep the empty file that is named by the next sequence: its name marks the segments before it as full, also
+        // for another recovery before it is written.
         let is_next = sequences == [Some(empty.base)];
         for kind in [RECORDS, OFFSET_INDEX, TIME_INDEX] {
             if kind != RECORDS || !is_next {
@@ -61,7 +62,7 @@ pub(crate) fn recover(
     Ok((Segments { full: found.into(), full_bytes, active: None, next_sequence, ended: Vec::new() }, sequences))
 }
 
-/// A log that goes on after its segments, with batches `first`, `first + stride` and so on.
+/// Creates a log that continues after its recovered segments, with batches `first`, `first + stride` and so on.
 pub(crate) fn append_log(
     number: u32,
     first: u64,
@@ -91,7 +92,8 @@ pub(crate) fn append_log(
     }
 }
 
-/// Bytes of a segment up to its first byte that is not of a whole record.
+/// Returns the bytes of a segment to keep: without torn records and unwritten space at its end; without a fixed record
+/// length, up to the first byte that is not of a whole record.
 fn whole_bytes(path: &Path, record_bytes: Option<u32>) -> Result<u64> {
     let length = std::fs::metadata(path).map_err(Error::file(path, "look at it"))?.len();
     let Some(record_bytes) = record_bytes.map(u64::from) else {
@@ -99,8 +101,8 @@ fn whole_bytes(path: &Path, record_bytes: Option<u32>) -> Result<u64> {
         crate::verify::each_record(path, length, |_, bytes| end += bytes as u64)?;
         return Ok(end);
     };
-    // Records follow each other without a gap, so whether something was written is true up to the last, and false after
-    // it. A damaged record was written too: what follows it must not be taken for nothing.
+    // Records are contiguous, so a binary search finds the end of written places. A damaged record counts as written,
+    // since the records after it have to be kept.
     let file = File::open(path).map_err(Error::file(path, "open it"))?;
     let is_there = |number: u64| {
         let mut header = [0; HEADER_BYTES];
@@ -108,14 +110,14 @@ fn whole_bytes(path: &Path, record_bytes: Option<u32>) -> Result<u64> {
         read.is_ok() && header != [0; HEADER_BYTES]
     };
     let places = length / record_bytes;
-    // Nothing was allocated ahead where the last place holds something.
+    // If the last place is written, there is no preallocated space behind the records.
     let (mut whole, mut beyond) =
         if places > 0 && is_there(places - 1) { (places, places + 1) } else { (0, places + 1) };
     while whole + 1 < beyond {
         let middle = (whole + beyond) / 2;
         if is_there(middle - 1) { whole = middle } else { beyond = middle }
     }
-    // The last write may have been cut short.
+    // A crash may have torn the last writes.
     let mut torn = 0;
     while whole > 0
         && torn < TORN_LIMIT
@@ -126,7 +128,7 @@ fn whole_bytes(path: &Path, record_bytes: Option<u32>) -> Result<u64> {
     Ok(whole * record_bytes)
 }
 
-/// Partition and sequence of the last record.
+/// Returns partition and sequence of the last record, None if it is missing or damaged.
 fn last_record(path: &Path, bytes: u64, record_bytes: Option<u32>) -> Result<Option<(u32, u64)>> {
     if let Some(record_bytes) = record_bytes.map(u64::from) {
         return if bytes < record_bytes {
@@ -165,7 +167,7 @@ fn read_sequences(path: &Path, partitions: &[u32], sequences: &mut [Option<u64>]
     Ok(())
 }
 
-/// The directories of all logs of a shape.
+/// Returns the directories of all logs of a layout.
 pub(crate) fn directories(shape: &LogLayout, logs: u32) -> Vec<PathBuf> {
     (0..logs).map(|number| shape.directory(number)).collect()
 }
@@ -223,7 +225,7 @@ mod tests {
         let mut full = records(10);
         full[3 * RECORD_BYTES + 40] ^= 1;
         std::fs::write(segment_path(&directory, 0, RECORDS), &full).unwrap();
-        // The next one was made, and nothing was written to it before the crash.
+        // The next segment was created, and not written to before the crash.
         std::fs::write(segment_path(&directory, 10, RECORDS), [0; 100]).unwrap();
         let shape = LogLayout::plain(parent.path());
         for _ in 0..2 {

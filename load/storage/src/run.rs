@@ -1,4 +1,4 @@
-//! A load from its start to its end: what is there is taken up, threads append, windows are printed, records are read back.
+//! Execution of a load: recovers segments, starts the threads that append and read, prints windows, verifies records.
 
 use crate::claim::{claim, remove};
 use crate::config::{Config, Layout, Retention};
@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Rate at which all of a fill is due at once.
+/// Rate in batches per second at which a whole fill is due at once.
 const AT_ONCE_PER_SECOND: f64 = 1e12;
 
-/// A load that is ready to begin.
+/// Load that is prepared to run: directory claimed, logs recovered, budget checked.
 struct StorageLoad {
     config: Arc<Config>,
     clock: Clock,
@@ -40,7 +40,8 @@ struct StorageLoad {
     logs: Vec<Vec<AppendLog>>,
 }
 
-/// Makes load as `config` says and prints windows on `output`, until its end or until `stop`.
+/// Runs the load of `config` and prints windows on `output`, until its end or until a stop is requested. Removes its
+/// files if the volume becomes full, unless `keep_files` is set.
 pub(crate) fn load(config: Config, clock: Clock, stop: &Stop, output: &Output) -> Result<()> {
     let config = Arc::new(config);
     let load = StorageLoad::prepare(Arc::clone(&config), clock, stop)?;
@@ -51,7 +52,8 @@ pub(crate) fn load(config: Config, clock: Clock, stop: &Stop, output: &Output) -
     result
 }
 
-/// Writes the share of the retention that is to be there before the load begins.
+/// Writes the share of the retention that has to exist before the load begins. Removes its files if the volume becomes
+/// full, unless `keep_files` is set.
 pub(crate) fn fill(config: Config, clock: Clock, stop: &Stop) -> Result<()> {
     let config = Arc::new(config);
     let result = StorageLoad::prepare(Arc::clone(&config), clock, stop).and_then(StorageLoad::fill);
@@ -62,7 +64,8 @@ pub(crate) fn fill(config: Config, clock: Clock, stop: &Stop) -> Result<()> {
 }
 
 impl StorageLoad {
-    /// Looks at everything that could keep the load from being made, and takes up what earlier engines left.
+    /// Claims the directory, recovers the segments of earlier engines and checks the budget; fails if the load cannot
+    /// run.
     fn prepare(config: Arc<Config>, clock: Clock, stop: &Stop) -> Result<Self> {
         claim(&config)?;
         let failure = Failure::default();
@@ -169,7 +172,7 @@ impl StorageLoad {
         }
     }
 
-    /// The rate of a thread with so many of the logs, in batches.
+    /// Returns the rate of a thread with this number of logs, as steps in batches per second.
     fn steps(&self, logs: usize) -> Vec<Step> {
         let all = if self.shapes.len() > 1 { logs } else { self.config.logs() as usize };
         let share = logs as f64 / all as f64 / f64::from(self.config.batch_records);
@@ -201,7 +204,8 @@ impl StorageLoad {
         Ok(handles)
     }
 
-    /// A thread for what is asked for now and then: SIGUSR1 reads back a sample, freed space is discarded, offsets noted.
+    /// Starts a thread for occasional tasks: verifying a sample on SIGUSR1, discarding free space, writing the offset
+    /// checkpoint, and requesting a stop after a failure.
     fn attend(&self, output: &Output, over: &Arc<AtomicBool>) -> Result<JoinHandle<()>> {
         let asked = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&asked))
@@ -286,8 +290,8 @@ fn extent(config: &Config) -> Extent {
     Extent { bytes: config.verify.bytes, time }
 }
 
-/// The logs of each thread: log `n` goes to thread `n` modulo the threads, so that each thread's schedule deals batches to
-/// its logs in turn.
+/// Distributes the logs over the threads: log `n` goes to thread `n` modulo the threads, so that each thread's schedule
+/// assigns batches to its logs in turn.
 fn shared_out(config: &Config, catalogue: &Arc<Catalogue>, sequences: Vec<Vec<u64>>) -> Vec<Vec<AppendLog>> {
     let threads = config.threads;
     let mut logs: Vec<Vec<AppendLog>> = (0..threads).map(|_| Vec::new()).collect();
@@ -299,8 +303,8 @@ fn shared_out(config: &Config, catalogue: &Arc<Catalogue>, sequences: Vec<Vec<u6
     logs
 }
 
-/// A journal before `entries`. What an earlier one holds beyond the entries is not read again: its batches were never said
-/// to be in the entries, and their sequences are given anew.
+/// Creates the journal in front of `entries`. The files of an earlier journal are deleted: its batches beyond the
+/// entries are not recovered, and their sequences are assigned again.
 fn open_journal(shape: &LogLayout, entries: &AppendLog) -> Result<AppendLog> {
     let directory = shape.directory(0);
     make_directory(&directory)?;

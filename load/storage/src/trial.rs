@@ -1,4 +1,4 @@
-//! How a load would write its files here, found out without a file.
+//! Trial of a load's I/O setup: determines the I/O method without writing files.
 
 use crate::buffers::Buffers;
 use crate::config::Config;
@@ -7,16 +7,17 @@ use crate::io::{Inbox, Io, IoMethod};
 use crate::memory::buffers;
 use std::sync::Arc;
 
-/// How files would be written, and why not as it was asked for.
+/// I/O method that a load would use, and the reason if its setup differs from the configured one.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct IoTrial {
-    /// How.
+    /// I/O method in effect.
     pub io: IoMethod,
-    /// What is otherwise than asked for; nothing when all is as asked for.
+    /// Reason for a setup other than configured; None if it is as configured.
     pub reason: Option<String>,
 }
 
-/// Sets up what every thread of the load writes with, all of it at once, because limits count what a user has in all.
+/// Sets up the I/O of all threads at once, since the kernel's limits apply to a user's total, and returns the method in
+/// effect.
 pub(crate) fn try_io(config: &Config) -> Result<IoTrial> {
     let (count, chunk_bytes) = (buffers(config)?, config.log.chunk_bytes as usize);
     let depth = u32::try_from(count + (config.logs() / config.threads) as usize + 1).unwrap_or(u32::MAX);

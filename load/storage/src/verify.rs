@@ -1,4 +1,4 @@
-//! Reading records back: are all of them there, once, in order and unchanged?
+//! Read-back verification: checks that all records are present, once, in order and unchanged.
 
 use crate::claim::Marker;
 use crate::error::{Error, Result};
@@ -12,42 +12,42 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Logs that a sample is drawn from, where there are so many.
+/// Number of logs that a sample is spread over, if there are as many.
 const SAMPLED_LOGS: u64 = 16;
 
-/// How much is read back.
+/// Limits of a read-back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// At most so many bytes, from logs and segments chosen by chance; all when None.
+    /// Bytes to read, from randomly chosen logs and segments, rounded up to whole segments; None: all.
     pub bytes: Option<u64>,
-    /// For at most so long.
+    /// Time limit, checked before each segment.
     pub time: Duration,
 }
 
-/// What was read back and what was found.
+/// Result of a read-back.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub(crate) struct ReadBackReport {
     /// Bytes read.
     pub bytes: u64,
     /// Segments read.
     pub segments: u64,
-    /// True when everything there was has been read.
+    /// True unless a limit left segments out.
     pub complete: bool,
-    /// What became of the records.
+    /// Numbers of intact, lost, duplicated, reordered and corrupted records.
     #[serde(flatten)]
     pub findings: Findings,
 }
 
-/// What is read of a log.
+/// Plan for reading one log: its segments and the sequences to expect.
 struct LogReading {
     segments: Vec<Segment>,
-    /// Its own partition, where all records are of one.
+    /// Partition of all records; None in a log that partitions share.
     partition: Option<u32>,
-    /// Partitions with the sequence after their last record, where that is known.
+    /// Partitions with the sequence after their last record, where known.
     ends: Vec<(u32, u64)>,
 }
 
-/// The log that is read, and how.
+/// Log to read, length of its records, and deadline.
 struct Source<'a> {
     catalogue: &'a Catalogue,
     log: usize,
@@ -55,7 +55,8 @@ struct Source<'a> {
     until: Instant,
 }
 
-/// Reads back what is in a catalogue, which may be written and expire meanwhile.
+/// Reads back and verifies the records of a catalogue, whose segments may grow and expire meanwhile. Faults of records
+/// are in the result; fails only on I/O errors.
 pub(crate) fn verify(
     catalogue: &Catalogue,
     shared: bool,
@@ -89,7 +90,7 @@ pub(crate) fn verify(
     Ok(report)
 }
 
-/// Reads back what an engine left in a directory.
+/// Reads back and verifies the directory that an engine left; fails if its marker file is missing or damaged.
 pub(crate) fn verify_directory(directory: &Path, extent: Extent) -> Result<ReadBackReport> {
     let marker = Marker::read(directory)?;
     let parent = directory.join(LOG);
@@ -114,7 +115,8 @@ fn reading_of(segments: &Segments, partition: Option<u32>) -> LogReading {
 }
 
 impl LogReading {
-    /// Leaves neighbouring segments of about so many bytes, chosen by chance. True when others were left out.
+    /// Reduces the plan to adjacent segments of about `bytes` bytes in total, selected by `chance`. Returns true if
+    /// other segments were left out.
     fn cut(&mut self, bytes: u64, chance: u64) -> bool {
         let total: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
         if total <= bytes || self.segments.len() < 2 {
@@ -161,7 +163,7 @@ fn read_log(source: &Source, reading: &LogReading, report: &mut ReadBackReport) 
             }
             Err(error) if path.exists() => return Err(error),
             Err(_) => {
-                // What comes after it begins anew.
+                // The segment is missing: the following segments are verified as a new sequence.
                 report.findings.add(&verifier.findings());
                 verifier = Verifier::default();
                 if source.catalogue.holds(source.log, segment.base) {
@@ -177,7 +179,8 @@ fn read_log(source: &Source, reading: &LogReading, report: &mut ReadBackReport) 
     Ok(())
 }
 
-/// How many records a segment held that is gone: as its neighbours or its length say, else at least one.
+/// Returns the number of records that a missing segment held, from the adjacent sequences or its length; if both are
+/// unknown, 1, or 0 if it was empty.
 fn records_of(reading: &LogReading, at: usize, record_bytes: Option<u32>) -> u64 {
     let segment = reading.segments[at];
     let next = reading.segments.get(at + 1).map(|next| next.base);
@@ -196,7 +199,7 @@ fn read_segment(
     partition: Option<u32>,
     verifier: &mut Verifier,
 ) -> Result<()> {
-    // The page cache gives up only what it has written, and it is the drive that is asked.
+    // Sync first: only clean pages can be evicted from the page cache, so that the data is read from the drive.
     let file = File::open(path).map_err(Error::file(path, "open it"))?;
     file.sync_data().map_err(Error::file(path, "have the drive hold it"))?;
     let stream = partition.map(|partition| (0, partition));
@@ -211,10 +214,10 @@ fn read_segment(
                 verifier.intact(own, identity.sequence);
             }
         }
-        // Where nothing was written a record is missing, which its successor's sequence shows.
+        // Unwritten space: a record missing here shows as a gap before its successor's sequence.
         Err(Fault::Empty) => {}
         Err(_) => {
-            // Without a fixed length one damaged record is many places at which none begins.
+            // Without a fixed length one damaged record yields a fault at each byte: count it once.
             if record_bytes.is_some() || !was_damaged {
                 verifier.corrupted(stream);
             }
@@ -223,7 +226,7 @@ fn read_segment(
     })
 }
 
-/// Calls `found` with each whole record and its length, up to the first byte that is not of one.
+/// Calls `found` with each whole record and its length in bytes, up to the first byte that is not part of one.
 pub(crate) fn each_record(path: &Path, bytes: u64, mut found: impl FnMut(Identity, usize)) -> Result<()> {
     let mut over = false;
     walk(path, bytes, None, READ_BACK_BYTES, |record| match record {
@@ -232,8 +235,8 @@ pub(crate) fn each_record(path: &Path, bytes: u64, mut found: impl FnMut(Identit
     })
 }
 
-/// Calls `found` with what is at each place where a record could begin. So many bytes are read `at_once`, or more where
-/// records are longer.
+/// Calls `found` with the record or fault at each position where a record could begin. Reads `at_once` bytes at a time,
+/// or more if records are longer.
 pub(crate) fn walk(
     path: &Path,
     bytes: u64,
@@ -242,7 +245,7 @@ pub(crate) fn walk(
     mut found: impl FnMut(std::result::Result<(Identity, usize), Fault>),
 ) -> Result<()> {
     let mut file = File::open(path).map_err(Error::file(path, "open it"))?;
-    // From the drive, not from the page cache; where it cannot be had so, from where it is.
+    // Evict the file from the page cache, to read from the drive; where that fails, read from the cache.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let at_once = at_once.max(4 * record_bytes.unwrap_or(0) as usize);
     let mut window = vec![0; at_once.min(usize::try_from(bytes).unwrap_or(at_once))];
@@ -257,7 +260,7 @@ pub(crate) fn walk(
             break;
         }
         if used == 0 && filled == window.len() {
-            // A record longer than what is read at once: make room for it.
+            // A record longer than the window: double the window.
             window.resize(2 * window.len(), 0);
         }
         window.copy_within(used..filled, 0);
@@ -267,7 +270,7 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// Looks at as many records as lie in `bytes` wholly; returns how many bytes it has dealt with.
+/// Checks the records that lie wholly in `bytes`; with `last`, the rest, too. Returns the number of bytes consumed.
 fn scan(
     bytes: &[u8],
     last: bool,
@@ -281,7 +284,7 @@ fn scan(
         let least = record_bytes.map_or(HEADER_BYTES, |bytes| bytes as usize);
         if rest.len() < least {
             if last && !rest.is_empty() {
-                // Space that was allocated ahead ends where it ends.
+                // Preallocated space need not end at a record boundary.
                 found(Err(if is_zero(rest) { Fault::Empty } else { Fault::Length }));
             }
             return if last { bytes.len() } else { at };
@@ -293,7 +296,7 @@ fn scan(
             }
         }
         let record = match check(record_bytes.map_or(rest, |_| &rest[..step])) {
-            // A header that was wiped out has its payload behind it.
+            // A zeroed header with payload behind it is damage, not unwritten space.
             Err(Fault::Empty) if !is_zero(&rest[..step]) => Err(Fault::Checksum),
             Ok((_, length)) if record_bytes.is_some() && length != step => Err(Fault::Length),
             record => record,

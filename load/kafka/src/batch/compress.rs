@@ -1,25 +1,25 @@
-//! Compression of batches in the framings that Kafka's clients use.
+//! Compression of record batches, in the formats of Kafka's clients.
 
 use std::io::{Read, Write};
 
 use crate::config::Compression;
 
-/// Compressed data that does not decompress.
+/// Error: compressed data is malformed, too large or of an unknown codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
-/// xerial's framing of snappy: this, two version numbers, and then blocks with their lengths before them.
+/// Magic of xerial's snappy framing; two version numbers follow, then blocks preceded by their lengths.
 const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
 const XERIAL_HEADER: usize = 16;
 const XERIAL_BLOCK: usize = 32 * 1024;
-/// No batch becomes larger than this: a few bytes of an attacker's could become gigabytes.
+/// Largest size of decompressed records, in bytes; protects against decompression bombs.
 pub(crate) const DECOMPRESSED_MAX: usize = 256 * 1024 * 1024;
 
-/// A copy of snappy's is three bytes for 64 at most. Room for more than that makes is not made.
+/// Highest snappy ratio: a copy of 3 bytes yields 64 at most. Blocks that claim more are rejected unallocated.
 const SNAPPY_RATIO_MAX: usize = 22;
 
 impl Compression {
-    /// The bits that say so in a batch's attributes.
+    /// Codec bits for the attributes of a record batch.
     #[must_use]
     pub(crate) fn bits(self) -> i16 {
         match self {
@@ -32,10 +32,10 @@ impl Compression {
     }
 }
 
-/// Appends `records`, compressed, to `target`.
+/// Compresses `records` and appends them to `target`.
 ///
 /// # Errors
-/// What the library said; none of them fails on memory.
+/// Errors of the compression library.
 pub(crate) fn compress(compression: Compression, records: &[u8], target: &mut Vec<u8>) -> std::io::Result<()> {
     match compression {
         Compression::None => target.extend_from_slice(records),
@@ -66,10 +66,10 @@ pub(crate) fn compress(compression: Compression, records: &[u8], target: &mut Ve
     Ok(())
 }
 
-/// Replaces what is in `target` by `records`, decompressed; `bits` are a batch's.
+/// Decompresses `records` into `target`, replacing its contents; `bits` is the codec from the batch's attributes.
 ///
 /// # Errors
-/// `Damaged` when they do not decompress or are of no known kind.
+/// `Damaged` when the data is malformed, too large (`DECOMPRESSED_MAX`) or of an unknown codec.
 pub(crate) fn decompress(bits: i16, records: &[u8], target: &mut Vec<u8>) -> Result<(), Damaged> {
     target.clear();
     let limit = DECOMPRESSED_MAX as u64;
@@ -140,7 +140,7 @@ mod tests {
             assert!(result.is_err() || unpacked != records, "{compression:?}");
             assert_eq!(decompress(compression.bits(), &[0xff; 3], &mut unpacked), Err(Damaged), "{compression:?}");
         }
-        // Snappy's block that says that it holds 200 MB, and holds nothing.
+        // A snappy block that claims 200 MB and contains nothing.
         let (bomb, mut unpacked) = ([0x80, 0xc2, 0xd7, 0x5f], Vec::new());
         assert_eq!((decompress(2, &bomb, &mut unpacked), unpacked.capacity()), (Err(Damaged), 0));
         assert_eq!(decompress(7, &records, &mut Vec::new()), Err(Damaged));

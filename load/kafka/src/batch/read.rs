@@ -1,29 +1,29 @@
-//! Walks record batches where they lie in an answer.
+//! Parser of record batches in a fetch response, without copying.
 
 use super::{COMPRESSION_BITS, CONTROL_BIT, CRC_AT, CRC_FROM, HEADER, LENGTH_FROM, varint};
 use crate::wire::Malformed;
 
-/// A batch within an answer. Nothing is copied.
+/// Record batch in a fetch response; borrows its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReceivedBatch<'a> {
-    /// The offset of its first record.
+    /// Offset of the first record.
     pub(crate) base_offset: i64,
-    /// The offset after its last record.
+    /// Offset after the last record.
     pub(crate) next_offset: i64,
-    /// Compression and kind.
+    /// Attribute bits: compression codec, transactional, control.
     pub(crate) attributes: i16,
-    /// How many records it says it has.
+    /// Number of records that the header states; unchecked.
     pub(crate) count: i32,
-    /// The whole batch.
+    /// The whole batch, header included.
     bytes: &'a [u8],
 }
 
 impl<'a> ReceivedBatch<'a> {
-    /// Takes the first batch off `bytes`. None at the end, and at a batch that the broker cut off, which it does where an
-    /// answer has grown to its limit.
+    /// Parses the first batch of `bytes` and advances past it. None at the end, and for an incomplete batch, which the
+    /// broker sends when the response reaches its size limit.
     ///
     /// # Errors
-    /// [`Malformed`] when what stands there cannot be a batch; nothing after it can be found then.
+    /// [`Malformed`] when the header is invalid; later batches cannot be located then.
     pub(crate) fn take(bytes: &mut &'a [u8]) -> Option<Result<Self, Malformed>> {
         let all = *bytes;
         let length = i32::from_be_bytes(all.get(8..LENGTH_FROM)?.try_into().ok()?);
@@ -52,25 +52,25 @@ impl<'a> ReceivedBatch<'a> {
         }))
     }
 
-    /// Whether its CRC is that of its bytes.
+    /// Verifies the CRC-32C.
     #[must_use]
     pub(crate) fn is_intact(&self) -> bool {
         u32::from_be_bytes(field(self.bytes, CRC_AT)) == crc32c::crc32c(&self.bytes[CRC_FROM..])
     }
 
-    /// True for the marks of transactions, which hold no records.
+    /// True for control batches (transaction markers), which contain no data records.
     #[must_use]
     pub(crate) fn is_control(&self) -> bool {
         self.attributes & CONTROL_BIT != 0
     }
 
-    /// How its records are compressed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+    /// Compression codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
     #[must_use]
     pub(crate) fn compression(&self) -> i16 {
         self.attributes & COMPRESSION_BITS
     }
 
-    /// Its records, compressed as they are.
+    /// The records section, still compressed.
     #[must_use]
     pub(crate) fn records(&self) -> &'a [u8] {
         &self.bytes[HEADER..]
@@ -83,22 +83,22 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     found
 }
 
-/// A record within a batch.
+/// Record within a batch; borrows its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReceivedRecord<'a> {
-    /// Added to the batch's first offset it is the record's own.
+    /// Offset relative to the batch's base offset.
     pub(crate) offset_delta: i64,
-    /// None when it has none.
+    /// Key; None if null.
     pub(crate) key: Option<&'a [u8]>,
-    /// None when it has none.
+    /// Value; None if null.
     pub(crate) value: Option<&'a [u8]>,
 }
 
 impl<'a> ReceivedRecord<'a> {
-    /// Takes the first record off `bytes`, which are not compressed.
+    /// Parses the first record of uncompressed `bytes` and advances past it.
     ///
     /// # Errors
-    /// [`Malformed`] when what stands there is no record.
+    /// [`Malformed`] when it is incomplete or invalid.
     #[inline]
     pub(crate) fn take(bytes: &mut &'a [u8]) -> Result<Self, Malformed> {
         Self::parse(bytes).ok_or(Malformed)

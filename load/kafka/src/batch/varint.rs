@@ -1,6 +1,6 @@
-//! Variable-length integers: seven bits a byte, the low ones first; signed ones in zigzag.
+//! Variable-length integers (varint): seven bits a byte, low ones first, signed ones in zigzag encoding.
 
-/// Appends `value`.
+/// Appends `value` as a zigzag varint.
 pub(crate) fn write(bytes: &mut Vec<u8>, value: i64) {
     let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     while rest >= 0x80 {
@@ -10,14 +10,14 @@ pub(crate) fn write(bytes: &mut Vec<u8>, value: i64) {
     bytes.push(rest as u8);
 }
 
-/// How many bytes `value` takes.
+/// Encoded size of `value`, in bytes (1 to 10).
 #[must_use]
 pub(crate) fn size(value: i64) -> usize {
     let rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     (64 - (rest | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Takes a value off the front; None when the bytes end too early or it has more than 64 bits.
+/// Decodes a varint and advances `bytes` past it; None when it is incomplete or longer than ten bytes.
 #[inline]
 pub(crate) fn read(bytes: &mut &[u8]) -> Option<i64> {
     let mut value = 0_u64;

@@ -1,7 +1,7 @@
-//! Makes record batches in buffers that are used again and again.
+//! Record batch builder with reusable buffers.
 //!
-//! Records of a shape that a buffer held before at the same place need only their headers: the payload, its checksum and
-//! the framing are there. So a batch costs a few dozen bytes a record to make, and its CRC.
+//! A record whose size equals that of the record that the buffer held at this place needs only a new header: payload,
+//! its checksum and framing stay. A record then costs a few dozen bytes of writing, and the CRC of the batch.
 
 use cliffwatch_measure::record::{HEADER_BYTES, Identity, Sealer};
 
@@ -10,22 +10,22 @@ use super::{CRC_AT, CRC_FROM, HEADER, LENGTH_FROM, varint};
 use crate::config::Compression;
 use crate::wire::length;
 
-/// Keys are so many digits.
+/// Length of a key: decimal digits, padded with zeros.
 pub(crate) const KEY_BYTES: usize = 8;
-/// Bytes that framing takes of a record at most, besides key and value.
+/// Largest framing of a record, in bytes, besides key and value.
 const FRAMING_MAX: usize = 24;
-/// Payloads are cut from so many bytes.
+/// Size of the pool from which payloads are copied, in bytes.
 const POOL_BYTES: usize = 1 << 20;
-/// No run of random bytes is longer, so that any stretch of the pool has the share of them that was asked for.
+/// Grain of the payload pool, in bytes: each has the configured share of random bytes, and so has every stretch.
 const GRAIN_BYTES: usize = 64;
 
-/// Template of a record, before it gets its producer, partition, sequence and time.
+/// Template of a record: its size and the sealer of its header.
 pub(crate) struct RecordTemplate {
     size_bytes: usize,
     sealer: Sealer,
 }
 
-/// The shapes of a producer's records and what their payloads are made of.
+/// Record templates of a producer, one for each configured size, and the pool of their payloads.
 pub(crate) struct RecordTemplates {
     shapes: Vec<RecordTemplate>,
     keyed: bool,
@@ -33,8 +33,8 @@ pub(crate) struct RecordTemplates {
 }
 
 impl RecordTemplates {
-    /// Values of these sizes, each at least a record's header long; None otherwise. `random_ratio` of a payload does not
-    /// compress.
+    /// Templates for values of these sizes; None when one is shorter than a record's header or too long. `random_ratio`
+    /// is the incompressible share of a payload.
     #[must_use]
     pub(crate) fn new(sizes_bytes: &[usize], keyed: bool, random_ratio: f64) -> Option<Self> {
         let shapes = sizes_bytes
@@ -47,7 +47,7 @@ impl RecordTemplates {
         Some(Self { shapes, keyed, pool: payload_pool(random_ratio) })
     }
 
-    /// What a record of this shape takes in a batch at most.
+    /// Largest size of a record of this template within a batch, framing and key included, in bytes.
     #[must_use]
     pub(crate) fn record_bytes_max(&self, shape: usize) -> usize {
         self.shapes[shape].size_bytes + FRAMING_MAX + if self.keyed { KEY_BYTES } else { 0 }
@@ -69,7 +69,7 @@ fn payload_pool(random_ratio: f64) -> Vec<u8> {
     pool
 }
 
-/// Where a record lies in its buffer.
+/// Position of a record in the buffer.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     shape: usize,
@@ -79,21 +79,21 @@ struct Slot {
     payload_checksum: u32,
 }
 
-/// What the broker knows of who wrote a batch; all -1 without idempotence.
+/// Producer id, epoch and base sequence in a batch header; all -1 without idempotence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProducerIdentity {
-    /// Given by the broker.
+    /// Producer id assigned by the broker.
     pub(crate) producer_id: i64,
-    /// Given by the broker.
+    /// Producer epoch assigned by the broker.
     pub(crate) epoch: i16,
-    /// The how-manieth of the identity's records in the partition the batch's first one is.
+    /// Base sequence: the sequence number of the batch's first record, for this producer id and partition.
     pub(crate) sequence: i32,
 }
 
-/// No identity, where no idempotence is wanted.
+/// Identity of batches without idempotence: all -1.
 pub(crate) const ANONYMOUS: ProducerIdentity = ProducerIdentity { producer_id: -1, epoch: -1, sequence: -1 };
 
-/// A batch being made, waiting to be sent or under way.
+/// Record batch being filled, waiting or in flight.
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     slots: Vec<Slot>,
@@ -101,16 +101,16 @@ pub(crate) struct Batch {
     is_packed: bool,
     limit_bytes: usize,
     count: usize,
-    /// When each record was due, in nanoseconds since the epoch.
+    /// Due time of each record, in nanoseconds since the epoch.
     pub(crate) due: Vec<u64>,
-    /// Value bytes of all records.
+    /// Total value bytes of all records.
     pub(crate) value_bytes: u64,
-    /// The record sequence of the first one.
+    /// Verification sequence of the first record (not the one that the broker sees).
     pub(crate) first_sequence: u64,
 }
 
 impl Batch {
-    /// An empty one; it grows as it is filled, by leaps that do not go beyond `limit_bytes`.
+    /// Empty batch, whose buffer doubles as it fills, up to `limit_bytes` or the record that needs more.
     #[must_use]
     pub(crate) fn new(limit_bytes: usize) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Batch {
         }
     }
 
-    /// Makes it empty; what records it has laid out stay for the next use.
+    /// Empties the batch for reuse; the records' payload and framing stay in the buffer.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
         self.due.clear();
@@ -134,13 +134,13 @@ impl Batch {
         self.is_packed = false;
     }
 
-    /// How many records it has.
+    /// Number of records.
     #[must_use]
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// What its records take, uncompressed, with its header.
+    /// Uncompressed size with the header, in bytes.
     #[must_use]
     pub(crate) fn size_bytes(&self) -> usize {
         match self.count {
@@ -149,7 +149,7 @@ impl Batch {
         }
     }
 
-    /// Adds a record that was due at `due` nanoseconds since the epoch.
+    /// Appends a record that was due at `due` (nanoseconds since the epoch).
     pub(crate) fn push(
         &mut self,
         shapes: &RecordTemplates,
@@ -196,7 +196,7 @@ impl Batch {
         varint::write(&mut self.bytes, value_length);
         let value_at = self.bytes.len();
         self.bytes.resize(value_at + HEADER_BYTES, 0);
-        // An odd stride, so that payloads differ from record to record.
+        // The offset depends on the position, so that payloads differ from record to record.
         let mut from = (begins.wrapping_mul(7919)) % POOL_BYTES;
         while self.bytes.len() < value_at + size_bytes {
             let piece = (value_at + size_bytes - self.bytes.len()).min(POOL_BYTES - from);
@@ -216,11 +216,11 @@ impl Batch {
         }
     }
 
-    /// Writes the header, so that [`Batch::wire`] is what the broker takes. `timestamp` is in milliseconds since the
-    /// epoch. May be called again with another identity.
+    /// Compresses the records and writes the header, so that [`Batch::wire`] can be sent. `timestamp` is in
+    /// milliseconds since the epoch. May be called again with another identity, without compressing again.
     ///
     /// # Errors
-    /// What the compression library said.
+    /// Errors of the compression library.
     pub(crate) fn finish(
         &mut self,
         identity: ProducerIdentity,
@@ -242,13 +242,13 @@ impl Batch {
         Ok(())
     }
 
-    /// What is sent, once it is finished.
+    /// Bytes to send: the finished batch.
     #[must_use]
     pub(crate) fn wire(&self) -> &[u8] {
         if self.is_packed { &self.packed } else { &self.bytes[..self.size_bytes()] }
     }
 
-    /// What it holds of memory.
+    /// Memory allocated, in bytes.
     #[must_use]
     pub(crate) fn memory_bytes(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Slot>() + self.due.capacity() * size_of::<u64>();
@@ -256,7 +256,7 @@ impl Batch {
     }
 }
 
-/// The digits of a key.
+/// Writes a key as decimal digits, padded with zeros.
 fn write_key(bytes: &mut [u8], key: u32) {
     let mut rest = key;
     for digit in bytes.iter_mut().rev() {
@@ -265,7 +265,7 @@ fn write_key(bytes: &mut [u8], key: u32) {
     }
 }
 
-/// The digits of a key, as records carry it.
+/// Key as records carry it: decimal digits, padded with zeros.
 #[must_use]
 pub(crate) fn key_text(key: u32) -> [u8; KEY_BYTES] {
     let mut text = [0; KEY_BYTES];
@@ -388,7 +388,7 @@ mod tests {
             bad[bit / 8] ^= 1 << (bit % 8);
             let mut rest = bad.as_slice();
             if let Some(Ok(found)) = read::ReceivedBatch::take(&mut rest) {
-                // Offset and leader epoch are the broker's own, and not covered.
+                // Base offset and leader epoch are set by the broker, and the CRC does not cover them.
                 let is_covered = bit / 8 >= 16 || (8..12).contains(&(bit / 8));
                 assert!(!(is_covered && found.is_intact()), "bit {bit}");
                 let mut records = found.records();

@@ -1,47 +1,46 @@
-//! Between which bounds the difference of two times must lie, from notes that were found and not found yet.
+//! Clock offset between two processes: bounds from clock notes that a fetch returned or did not return yet.
 //!
-//! With d the writer's time less the reader's: a note that is in an answer was begun before the answer came, so d is at
-//! least `begun - answered`. A note that is not in it was not acknowledged when the question was sent, so d is at most
-//! `acknowledged - asked`. Nothing is assumed of how long anything takes.
+//! With d the writer's time less the reader's: a note in a response was begun before the response arrived, so d is at
+//! least `begun - answered`. A note that is not in it was not acknowledged when the fetch was sent, so d is at most
+//! `acknowledged - asked`. No assumption is made about latencies.
 
 use super::note::{AcknowledgedNote, ClockNote, READING_ERROR_NANOSECONDS};
 
-/// Two clocks drift apart by so much at most, relative to the time that passes: a hundred millionths, twice what a common
-/// quartz is allowed.
+/// Maximum relative drift of two clocks: 100 ppm, twice the tolerance of a common quartz.
 const DRIFT_RATIO: f64 = 100e-6;
-/// Questions whose answer may still narrow the estimate, newest note by newest note.
+/// Fetches remembered to narrow the estimate with later notes: the last one for each newest note.
 const OPEN_MAX: usize = 16;
 
-/// A difference of times, in nanoseconds.
+/// Clock offset between two processes with its error bound, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offset {
-    /// What the writer's time is ahead of the reader's.
+    /// How far the writer's clock is ahead of the reader's; negative when behind.
     pub(crate) ahead: i64,
-    /// It differs from that by no more than this.
+    /// Maximum error of `ahead`.
     pub(crate) bound: u64,
-    /// Both hang on the same clock, so that it will not change.
+    /// Both processes use the same monotonic clock, so that the offset is constant.
     pub(crate) is_exact: bool,
 }
 
-/// A fetch of a note that was answered.
+/// Send and response time of a fetch of the newest note.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnsweredFetch {
-    /// When it was sent, in nanoseconds of the reader's time.
+    /// When the fetch was sent, in nanoseconds of the reader's time.
     pub(crate) asked: u64,
-    /// When the answer was there.
+    /// When the response arrived, in nanoseconds of the reader's time.
     pub(crate) answered: u64,
 }
 
-/// What is known of one writer's time.
+/// Estimate of one writer's clock offset: bounds, and the fetches that may still narrow them.
 #[derive(Debug, Default)]
 pub(crate) struct Estimate {
     lowest: Option<i64>,
     highest: Option<i64>,
-    /// When the bounds were brought up to date.
+    /// When the bounds were last widened for drift.
     at: u64,
-    /// The newest note that questions saw, and when the last of them was sent.
+    /// Newest note that fetches returned, and when the last such fetch was sent.
     open: Vec<(u64, u64)>,
-    /// Times contradicted each other: a machine slept.
+    /// How often the bounds contradicted each other and were reset, as after a machine's suspend.
     pub(crate) contradictions: u64,
 }
 
@@ -50,13 +49,13 @@ fn difference(after: u64, before: u64) -> i64 {
 }
 
 impl Estimate {
-    /// Takes an answer.
+    /// Narrows the bounds with a fetched note.
     pub(crate) fn take(&mut self, fetch: AnsweredFetch, note: &ClockNote) {
         self.widen(fetch.answered);
         self.raise(difference(note.begun, fetch.answered));
         let before = note.before.iter();
         for &AcknowledgedNote { number, acknowledged, .. } in before {
-            // The last question that did not see it: what it saw was older.
+            // The last fetch that did not return this note: it returned an older one.
             let unseen = self.open.iter().filter(|(seen, _)| *seen < number).map(|(_, sent)| *sent).max();
             if let Some(sent) = unseen {
                 let aged = (fetch.answered.saturating_sub(sent) as f64 * DRIFT_RATIO) as i64;
@@ -97,7 +96,7 @@ impl Estimate {
         self.highest = Some(self.highest.map_or(highest, |before| before.min(highest)));
     }
 
-    /// What is known by now. Within the bounds, what the wall clocks say is taken: `by_walls`.
+    /// Current estimate: the wall clocks' difference `by_walls` clamped to the bounds; None until both are known.
     #[must_use]
     pub(crate) fn offset(&self, by_walls: i64) -> Option<Offset> {
         let (lowest, highest) = (self.lowest?, self.highest?);
@@ -106,7 +105,7 @@ impl Estimate {
         Some(Offset { ahead, bound, is_exact: false })
     }
 
-    /// The middle of the bounds: where to look to halve them.
+    /// Midpoint of the bounds, which the next fetch aims at to halve them; None until both are known.
     #[must_use]
     pub(crate) fn middle(&self) -> Option<i64> {
         let (lowest, highest) = (self.lowest?, self.highest?);
@@ -115,7 +114,7 @@ impl Estimate {
 }
 
 impl Offset {
-    /// Of two processes on one machine.
+    /// Exact offset between two processes on one machine; the error bound is that of reading the clocks.
     #[must_use]
     pub(crate) fn exact(ahead: i64) -> Self {
         Self { ahead, bound: READING_ERROR_NANOSECONDS.get(), is_exact: true }
@@ -131,8 +130,8 @@ mod tests {
 
     const START: u64 = 1_790_000_000 * NANOSECONDS;
 
-    /// A writer that is ahead by `ahead`, whose notes take `write` to arrive, and a reader whose questions take `read`;
-    /// half of each on the way there.
+    /// Simulated writer whose clock is `ahead` and whose notes take `write` to be acknowledged, and a reader whose
+    /// fetches take `read`; half of each is the way to the broker. Nanoseconds.
     struct SimulatedClocks {
         ahead: i64,
         write: u64,
@@ -149,7 +148,7 @@ mod tests {
             ClockNote { number, begun: left(number).begun, before, wall_ahead: 0, machine: machine.clone() }
         }
 
-        /// Asks once a second, where it narrows the estimate most.
+        /// Fetches once a second, at the time that narrows the estimate most.
         fn estimate(&self, seconds: u64) -> Estimate {
             let machine = Machine::here(Clock::anchored()).unwrap();
             let mut estimate = Estimate::default();
@@ -215,7 +214,7 @@ mod tests {
         let here = Machine::here(ours).unwrap();
         let theirs = Machine::here(Clock::anchored()).unwrap();
         let found = Offset::exact(theirs.ahead_of(&here).unwrap());
-        // Two clocks of one process that were read one after the other.
+        // Two clocks of one process, anchored one after the other.
         assert!(found.ahead.abs_diff(0) < 1_000_000);
         let note = NoteSequence::new(theirs).next(ours);
         assert_eq!(note.number, 1);

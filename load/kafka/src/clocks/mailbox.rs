@@ -1,5 +1,5 @@
-//! Where notes lie: in the metadata of a committed offset, of a group without members. Brokers keep it as they
-//! keep any offset, hand it out as soon as it is acknowledged and not before it was sent, and no topic is touched.
+//! Storage of clock notes: the metadata of a committed offset of a consumer group without members. Brokers keep it like
+//! any offset and return it once it is acknowledged, never before it was sent; no topic is written to.
 
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
@@ -11,10 +11,10 @@ use crate::admin;
 use crate::error::{Error, Result};
 use crate::session::{Address, Dialer, Session, refuse};
 
-/// Of a commit that no member of a group makes.
+/// Generation of an offset commit outside of any group membership.
 const NO_GENERATION: i32 = -1;
 
-/// The mailbox of one producing process.
+/// Storage of one producing process's clock notes: a consumer group's committed offset, at its coordinator.
 pub(crate) struct Mailbox {
     group: String,
     topic: String,
@@ -23,10 +23,11 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Opens that of the process whose records carry `incarnation`. `topic` and `partition` exist.
+    /// Connects to the coordinator of the notes of the process whose records carry `incarnation`. `topic` and
+    /// `partition` must exist.
     ///
     /// # Errors
-    /// What the session said.
+    /// Connection, protocol or broker error.
     pub(crate) fn open(
         dialer: &Dialer,
         bootstrap: &[Address],
@@ -47,10 +48,10 @@ impl Mailbox {
         TopicName(StrBytes::from_string(self.topic.clone()))
     }
 
-    /// Leaves a note; returns once it is acknowledged.
+    /// Commits a note, replacing the last one. Blocks until it is acknowledged.
     ///
     /// # Errors
-    /// What the session said.
+    /// Connection, protocol or broker error.
     pub(crate) fn leave(&mut self, note: &ClockNote) -> Result<()> {
         let doing = "leaving a note of the time";
         let text = serde_json::to_string(note).map_err(|_| Error::Protocol(doing))?;
@@ -69,10 +70,10 @@ impl Mailbox {
         refuse(doing, code.unwrap_or(0), None)
     }
 
-    /// The newest note; None when there is none yet.
+    /// Fetches the newest note; None when there is none or it cannot be parsed. Blocks.
     ///
     /// # Errors
-    /// What the session said.
+    /// Connection, protocol or broker error.
     pub(crate) fn look(&mut self) -> Result<Option<ClockNote>> {
         let doing = "looking for a note of the time";
         let topic = OffsetFetchRequestTopic::default()
@@ -84,14 +85,14 @@ impl Mailbox {
         let found = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
         let Some(found) = found else { return Ok(None) };
         refuse(doing, found.error_code, None)?;
-        // What is there and is no note is not of this version of the program.
+        // Metadata that is not a note was written by another version of the program.
         Ok(found.metadata.as_ref().and_then(|text| serde_json::from_str(text.as_str()).ok()))
     }
 
-    /// Deletes the group, once the note is not needed any more.
+    /// Deletes the group with its note; errors are ignored.
     pub(crate) fn remove(&mut self) {
         let request = DeleteGroupsRequest::default().with_groups_names(vec![self.group_id()]);
-        // Brokers forget it by themselves when it is not used for some days.
+        // Otherwise brokers expire it by offset retention, after some days.
         let _ = self.session.call("removing a note of the time", &request, 1);
     }
 }

@@ -1,10 +1,10 @@
-//! By how much the time of another process differs from ours.
+//! Clock offset between producing and consuming processes.
 //!
-//! A run's time is the wall clock's, read once, and the monotonic clock's from then on. Where one process produces and
-//! another consumes, their times differ: by what happened to the wall clock between their starts on one machine, by anything
-//! on two. The producing process leaves a note with the brokers each second (`mailbox`), which says when, by its own
-//! time, the notes before were begun and acknowledged. A consuming process that finds a note, or does not find it yet,
-//! knows an earliest and a latest difference (`estimate`). On one machine the note itself says what the difference is.
+//! A run's time is the wall clock, read once at the start, plus the monotonic clock since. Where one process produces
+//! and another consumes, their times differ: on one machine by how the wall clock was set between their starts, on two
+//! by any amount. The producing process stores a note with the brokers each second (`mailbox`), which states when, by
+//! its own time, the previous notes were begun and acknowledged. From a note that a fetch returns, or does not return
+//! yet, a consuming process derives bounds of the offset (`estimate`). On one machine the offset follows from one note.
 
 pub(crate) mod estimate;
 pub(crate) mod mailbox;

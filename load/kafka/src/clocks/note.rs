@@ -1,4 +1,4 @@
-//! What a producing process says of its time.
+//! Clock notes: a producing process's timestamps, published for consuming processes.
 
 use std::num::NonZeroU64;
 
@@ -8,49 +8,49 @@ use serde::{Deserialize, Serialize};
 
 use super::wall;
 
-/// Notes remembered: a reader that looks less often than this many notes come does not need the older ones.
+/// Previous notes included in each note; older ones are dropped.
 const REMEMBERED: usize = 8;
 const READINGS: usize = 16;
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// The clock that all times of a process hang on.
+/// Identity of the monotonic clock that a process's times are based on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Machine {
-    /// Of the kernel since it started; the monotonic clock is one for all who have the same.
+    /// Kernel boot id; processes with the same one share a monotonic clock,
     boot: String,
-    /// … unless they live in another time namespace.
+    /// … unless their time namespaces differ.
     namespace: String,
-    /// The run's time less the monotonic clock's, in nanoseconds.
+    /// Run time less monotonic time, in nanoseconds.
     base: i64,
 }
 
-/// When a note was started and acknowledged, in nanoseconds of its writer's time.
+/// Begin and acknowledgement time of a note, in nanoseconds of its writer's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AcknowledgedNote {
-    /// Notes are counted from 1.
+    /// Number of the note, from 1.
     pub(crate) number: u64,
-    /// It cannot have been read before.
+    /// When its write began: no fetch can have returned it before.
     pub(crate) begun: u64,
-    /// Everybody who asked later has read it.
+    /// When its write was acknowledged: every fetch sent later returns it or a newer one.
     pub(crate) acknowledged: u64,
 }
 
-/// A note, as it lies with the brokers.
+/// Clock note, as stored with the brokers in JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ClockNote {
-    /// Its number.
+    /// Number of the note, from 1.
     pub(crate) number: u64,
-    /// When it was started, in nanoseconds of its writer's time.
+    /// When its write began, in nanoseconds of its writer's time.
     pub(crate) begun: u64,
-    /// Notes before it.
+    /// Previous notes that were acknowledged, oldest first, at most 8.
     pub(crate) before: Vec<AcknowledgedNote>,
-    /// What its writer's wall clock was ahead of its time, in nanoseconds.
+    /// Nanoseconds that the writer's wall clock was ahead of its run time; 0 when it could not be read.
     pub(crate) wall_ahead: i64,
-    /// Where its writer is.
+    /// Monotonic clock of the writer.
     pub(crate) machine: Machine,
 }
 
-/// Writes the notes of a process.
+/// Sequence of the notes of one process.
 pub(crate) struct NoteSequence {
     machine: Machine,
     number: u64,
@@ -58,7 +58,7 @@ pub(crate) struct NoteSequence {
 }
 
 impl Machine {
-    /// Where this process is. None where the kernel does not say.
+    /// Monotonic clock of this process; None when /proc does not provide boot id or time namespace.
     #[must_use]
     pub(crate) fn here(clock: Clock) -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
@@ -66,14 +66,14 @@ impl Machine {
         Some(Self { boot, namespace, base: base(clock) })
     }
 
-    /// What the time of a process there is ahead of ours, where that follows from the monotonic clock alone.
+    /// Nanoseconds that a process with this clock is ahead of `ours`; None unless both share one monotonic clock.
     #[must_use]
     pub(crate) fn ahead_of(&self, ours: &Self) -> Option<i64> {
         (self.boot == ours.boot && self.namespace == ours.namespace).then_some(self.base - ours.base)
     }
 }
 
-/// The run's time less the monotonic clock's: the reading that was least disturbed.
+/// Run time less monotonic time in nanoseconds, from the shortest of 16 readings.
 fn base(clock: Clock) -> i64 {
     let monotonic = || {
         let now = clock_gettime(ClockId::Monotonic);
@@ -87,13 +87,13 @@ fn base(clock: Clock) -> i64 {
 }
 
 impl NoteSequence {
-    /// For the process at `machine`.
+    /// Creates the note sequence of the process with this clock.
     #[must_use]
     pub(crate) fn new(machine: Machine) -> Self {
         Self { machine, number: 0, before: Vec::new() }
     }
 
-    /// The next note.
+    /// Creates the next note, with the current time as its begin.
     pub(crate) fn next(&mut self, clock: Clock) -> ClockNote {
         self.number += 1;
         ClockNote {
@@ -105,7 +105,7 @@ impl NoteSequence {
         }
     }
 
-    /// A note was acknowledged.
+    /// Records the acknowledgement of a note, to be included in the next ones.
     pub(crate) fn acknowledged(&mut self, note: &ClockNote, at: u64) {
         if self.before.len() == REMEMBERED {
             self.before.remove(0);
@@ -114,5 +114,5 @@ impl NoteSequence {
     }
 }
 
-/// Half of what reading two clocks at once may be off by.
+/// Error bound of an offset from reading two clocks on one machine: 1 µs.
 pub(crate) const READING_ERROR_NANOSECONDS: NonZeroU64 = NonZeroU64::new(1_000).unwrap();

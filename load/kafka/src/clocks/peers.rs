@@ -1,26 +1,26 @@
-//! The times of the processes whose records are read.
+//! Clock offsets of the producing processes whose records are read.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::estimate::Offset;
 
-/// What is known of each producing process, by what its records carry.
+/// Clock offsets of producing processes, by the incarnation that their records carry.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    /// Given by the settings: nothing is estimated.
+    /// Configured offset in nanoseconds; when set, nothing is estimated.
     fixed: Option<i64>,
     known: Mutex<BTreeMap<u32, Option<Offset>>>,
 }
 
 impl Peers {
-    /// Where `fixed` (nanoseconds) is given, that is what all producers' times are ahead of ours.
+    /// Creates the table. `fixed`: nanoseconds that every producer's clock is ahead of ours, instead of estimates.
     #[must_use]
     pub(crate) fn new(fixed: Option<i64>) -> Self {
         Self { fixed, known: Mutex::default() }
     }
 
-    /// True when times are to be compared.
+    /// True when clock offsets are estimated rather than configured.
     #[must_use]
     pub(crate) fn are_estimated(&self) -> bool {
         self.fixed.is_none()
@@ -30,7 +30,7 @@ impl Peers {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the time of this process is ahead of ours; 0 while that is not known. The first call has it estimated.
+    /// Nanoseconds that this process's clock is ahead of ours; 0 while unknown. The first call requests an estimate.
     #[must_use]
     pub(crate) fn ahead(&self, incarnation: u32) -> i64 {
         match self.fixed {
@@ -39,18 +39,18 @@ impl Peers {
         }
     }
 
-    /// Those that were asked for.
+    /// Incarnations whose offset was requested.
     #[must_use]
     pub(crate) fn wanted(&self) -> Vec<u32> {
         self.lock().keys().copied().collect()
     }
 
-    /// Something was found out.
+    /// Stores the clock offset of a process.
     pub(crate) fn learn(&self, incarnation: u32, offset: Offset) {
         self.lock().insert(incarnation, Some(offset));
     }
 
-    /// What is known the least well: of several, that with the widest bound. None while nothing is known of one of them.
+    /// Offset with the largest error bound; None while any requested offset is unknown, or none was requested.
     #[must_use]
     pub(crate) fn worst(&self) -> Option<Offset> {
         let known = self.lock();

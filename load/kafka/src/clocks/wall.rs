@@ -1,17 +1,17 @@
-//! The wall clock beside the run's time.
+//! Wall clock relative to the run's time, and detection of its steps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cliffwatch_measure::NANOSECONDS;
 use cliffwatch_measure::clock::Clock;
 
-/// A clock that is brought round gently moves by less than this from one look to the next.
+/// Smallest change between two readings that counts as a step; a slewed clock changes by less.
 const STEP_NANOSECONDS: u64 = 50_000_000;
 const LOOKS_APART_NANOSECONDS: u64 = NANOSECONDS / 4;
-/// A look that took longer says nothing.
+/// A reading that took longer than this is discarded.
 const LOOK_MAX_NANOSECONDS: u64 = 2_000_000;
 
-/// What the wall clock is ahead of the run's time, in nanoseconds. None when this thread was held up while it looked.
+/// Nanoseconds that the wall clock is ahead of the run's time; None when the reading took more than 2 ms.
 #[must_use]
 pub(crate) fn ahead_of(clock: Clock) -> Option<i64> {
     let before = clock.now();
@@ -22,7 +22,7 @@ pub(crate) fn ahead_of(clock: Clock) -> Option<i64> {
     (after - before <= LOOK_MAX_NANOSECONDS).then_some(ahead)
 }
 
-/// Detects that the wall clock was set, or that the machine slept.
+/// Detector of wall clock steps: clock set, or machine suspended.
 #[derive(Debug, Default)]
 pub(crate) struct WallClockSteps {
     looked_at: u64,
@@ -30,13 +30,14 @@ pub(crate) struct WallClockSteps {
 }
 
 impl WallClockSteps {
-    /// True when it is time to look again.
+    /// True when the next reading is due, 250 ms after the last.
     #[must_use]
     pub(crate) fn is_due(&self, now: u64) -> bool {
         now >= self.looked_at + LOOKS_APART_NANOSECONDS
     }
 
-    /// Takes what the wall clock is ahead of the run's time; by how much it was set since the last look, if it was.
+    /// Takes a reading (nanoseconds that the wall clock is ahead of the run's time) and returns the step since the last
+    /// one; None below 50 ms, and for the first.
     pub(crate) fn look(&mut self, now: u64, ahead: i64) -> Option<i64> {
         self.looked_at = now;
         let moved = ahead - self.ahead.replace(ahead)?;
@@ -54,7 +55,7 @@ mod tests {
         assert!(steps.is_due(NANOSECONDS));
         assert_eq!(steps.look(NANOSECONDS, 3_000_000_000), None, "whatever it begins with");
         assert!(!steps.is_due(NANOSECONDS + 1));
-        // As fast as a clock is slewed by chrony at most: a twelfth.
+        // The fastest slew of chrony: one twelfth.
         assert_eq!(steps.look(0, 3_020_000_000), None);
         assert_eq!(steps.look(0, 5_020_000_000), Some(2_000_000_000));
         assert_eq!(steps.look(0, 5_020_000_000), None);

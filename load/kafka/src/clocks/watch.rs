@@ -1,4 +1,4 @@
-//! The threads that leave notes, and that look for them.
+//! Threads that write and read clock notes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::session::{Address, Dialer};
 use crate::shared::Shared;
 
 const NOTES_APART: u64 = NANOSECONDS;
-/// Until both bounds are known, questions come so often, off the rhythm of the notes.
+/// Interval of fetches until both bounds are known; no divisor of the interval of notes.
 const FIRST_LOOKS_APART: u64 = 230_000_000;
 const LOOK: Duration = Duration::from_millis(20);
-/// After a failure nothing is tried for so long.
+/// Wait after a failed fetch.
 const BACKOFF_NANOSECONDS: u64 = NANOSECONDS;
 
-/// What both threads are given.
+/// Resources of the threads that write and read clock notes.
 pub(crate) struct ClockContext {
-    /// How connections are made.
+    /// Dialer for broker connections.
     pub(crate) dialer: Arc<Dialer>,
-    /// Brokers to begin with.
+    /// Bootstrap servers.
     pub(crate) bootstrap: Arc<Vec<Address>>,
-    /// What all see.
+    /// State shared by all threads of the run.
     pub(crate) shared: Arc<Shared>,
-    /// Where they report.
+    /// Reporter of clock events.
     pub(crate) events: EventReporter,
-    /// Set when the run is over.
+    /// Set when the run is over; ends the threads.
     pub(crate) ended: Arc<AtomicBool>,
 }
 
@@ -48,7 +48,7 @@ impl ClockContext {
         Mailbox::open(&self.dialer, &self.bootstrap, incarnation, topic, first.index)
     }
 
-    /// False when the run is over before this moment.
+    /// Sleeps until `moment` (nanoseconds since the epoch); false when the run ends first.
     fn wait_until(&self, moment: u64) -> bool {
         loop {
             if self.ended.load(Ordering::Acquire) {
@@ -62,18 +62,18 @@ impl ClockContext {
         }
     }
 
-    /// False when trying again would not help.
+    /// Reports an error; false when it is permanent.
     fn complain(&mut self, error: &Error) -> bool {
         self.events.report_recurring("clock_offset_unavailable", "", json!({"error": error.to_string()}));
         error.is_transient()
     }
 }
 
-/// Leaves notes, where this process produces and another may consume.
+/// Thread that writes a clock note each second, for processes that consume this one's records.
 pub(crate) struct NoteWriter(pub(crate) ClockContext);
 
 impl NoteWriter {
-    /// Works until the run is over, or the brokers do not allow it.
+    /// Runs until the run is over or a permanent error occurs. Blocks.
     pub(crate) fn run(self) {
         let Self(mut context) = self;
         let clock = context.shared.clock;
@@ -105,15 +105,15 @@ impl NoteWriter {
     }
 }
 
-/// Looks for the notes of those whose records are read.
+/// Thread that reads the clock notes of producing processes and estimates their clock offsets.
 pub(crate) struct NoteReader {
-    /// What it is given.
+    /// Dialer, shared state and event reporter.
     pub(crate) context: ClockContext,
-    /// Where it counts.
+    /// Recorder of the clock offset gauges.
     pub(crate) recorder: Recorder,
 }
 
-/// What is known of one writer.
+/// State of one writer: mailbox, estimate, next fetch, last report.
 #[derive(Default)]
 struct WriterState {
     mailbox: Option<Mailbox>,
@@ -124,7 +124,7 @@ struct WriterState {
 }
 
 impl NoteReader {
-    /// Works until the run is over, or the brokers do not allow it.
+    /// Runs until the run is over or a permanent error occurs. Blocks.
     pub(crate) fn run(mut self) {
         let clock = self.context.shared.clock;
         let Some(machine) = Machine::here(clock) else { return };
@@ -194,7 +194,8 @@ impl NoteReader {
         tally.set(Gauge::ClockOffsetBound as usize, worst.bound as f64 / NANOSECONDS as f64);
     }
 
-    /// Reports what is new: known for the first time, twice as well as reported before, or other than was reported.
+    /// Reports an offset that is new: the first one, one with at most half the error bound reported before, or one that
+    /// differs by more than the larger bound.
     fn report(&self, incarnation: u32, writer: &mut WriterState, offset: Offset) {
         let is_new = writer.reported.is_none_or(|reported| {
             offset.bound <= reported.bound / 2
@@ -214,14 +215,14 @@ impl NoteReader {
     }
 }
 
-/// When to ask next: so that by what is known, the question meets the next note half-way. Whether it is there then halves
-/// what is not known.
+/// Time of the next fetch, in nanoseconds since the epoch: aimed so that it and the next note should reach the broker
+/// together. Whether it returns the note then halves the bounds.
 fn next_look(fetch: AnsweredFetch, note: &ClockNote, middle: i64) -> u64 {
     let takes = note.before.last().map_or(0, |left| left.acknowledged.saturating_sub(left.begun));
     let there = fetch.answered.saturating_add_signed(middle);
     let mut next = there / NOTES_APART * NOTES_APART + NOTES_APART + takes / 2;
     let question = (fetch.answered - fetch.asked) / 2;
-    // Two questions for one note say no more than one.
+    // A second fetch for the same note would add nothing.
     while next < there + question + nanoseconds(0.3) {
         next += NOTES_APART;
     }

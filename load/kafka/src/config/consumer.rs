@@ -1,82 +1,85 @@
-//! What consumes, and the search for the highest rate.
+//! Settings of the consumers, and of the search for the maximum sustainable rate.
 
 use serde::Deserialize;
 
 use super::{one, one_float};
 use crate::error::Error;
 
-/// What consumes.
+/// Settings of the consumers: number, consumer group, start position, fetch limits and pauses.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConsumerSettings {
-    /// How many consumers, each with a thread and connections of its own; partitions are dealt out among them.
+    /// Number of consumers, each with its own thread and connections; partitions are distributed among them.
     #[serde(default = "one")]
     pub(crate) consumers: u32,
-    /// Take part in this consumer group instead of reading all partitions.
+    /// Consumer group to join; without it, all partitions are read.
     #[serde(default)]
     pub(crate) group: Option<String>,
-    /// Where reading begins.
+    /// Start position of reading.
     #[serde(default)]
     pub(crate) from: StartFrom,
-    /// The broker answers once it has this much.
+    /// `fetch.min.bytes`: the broker answers a fetch once it has this much, at least 1; default 1.
     #[serde(default = "default_fetch_min")]
     pub(crate) fetch_min_bytes: i32,
-    /// … or once this has passed.
+    /// `fetch.max.wait.ms` in seconds: the broker answers a fetch after this at the latest; default 0.5.
     #[serde(default = "default_fetch_wait")]
     pub(crate) fetch_max_wait_seconds: f64,
-    /// The most that an answer holds.
+    /// `fetch.max.bytes`: most bytes in a fetch response, at least 1; default 8 MiB.
     #[serde(default = "default_fetch_max")]
     pub(crate) fetch_max_bytes: i32,
-    /// The most of one partition that an answer holds.
+    /// `max.partition.fetch.bytes`: most bytes of one partition in a fetch response, at least 1; default 1 MiB.
     #[serde(default = "default_partition_max")]
     pub(crate) partition_max_bytes: i32,
-    /// When to stop reading for a while, to build a backlog. In order of time.
+    /// Pauses of all consumers, to build up a backlog; in order of time.
     #[serde(default)]
     pub(crate) pauses: Vec<Pause>,
-    /// What the producer's time is ahead of this process's, where it is known; without it, it is estimated.
+    /// How far the producers' clock is ahead of this process's, in seconds; without it, it is estimated.
     #[serde(default)]
     pub(crate) clock_offset_seconds: Option<f64>,
 }
 
-/// Where reading begins.
+/// Start position of reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StartFrom {
-    /// At the first record that is kept.
+    /// Log start: the first retained record.
     Earliest,
-    /// At the end as it is when the engine starts, before it produces.
+    /// Log end as of the engine's start, before it produces.
     #[default]
     Latest,
 }
 
-/// A time of not reading. It ends with whichever of `seconds` and `until_bytes` comes first.
+/// Pause of the consumers. Ends with `seconds` or `until_bytes`, whichever is reached first; one is required.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pause {
-    /// Since the load's start.
+    /// Start of the pause, in seconds after the start of the load.
     pub(crate) after_seconds: f64,
-    /// How long.
+    /// Longest duration, in seconds.
     #[serde(default)]
     pub(crate) seconds: Option<f64>,
-    /// Until this much has been acknowledged and not read.
+    /// Consumer backlog that ends the pause, in bytes acknowledged but not read.
     #[serde(default)]
     pub(crate) until_bytes: Option<u64>,
 }
 
-/// The search for the highest rate that can be sustained: bisection between rates that can and cannot.
+/// Settings of the search for the maximum sustainable rate: doubling or halving, then bisection.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Search {
-    /// The first rate tried, doubled until one cannot be sustained.
+    /// First rate tried, in records a second.
     pub(crate) first_rate: f64,
-    /// How long each rate is kept.
+    /// Duration of each trial, in seconds, after the load has settled.
     pub(crate) trial_seconds: f64,
-    /// A rate is sustained if `publish` and `end_to_end` at the 99th percentile are no longer than this…
+    /// Latency limit in seconds: a rate is sustained if the 99th percentiles of `publish` and `end_to_end` are within
+    /// it.
     pub(crate) p99_seconds: f64,
-    /// … and neither the schedule nor the consumers are further behind than this at the end.
+    /// Lag limit: a rate is sustained if schedule and consumers are at most this far behind at the end, in seconds;
+    /// default 1.
     #[serde(default = "one_float")]
     pub(crate) behind_seconds: f64,
-    /// The search ends when the two rates are within this ratio of each other.
+    /// Resolution: the search ends when the lowest rate not sustained is this ratio above the highest sustained, or
+    /// less.
     #[serde(default = "default_resolution")]
     pub(crate) resolution_ratio: f64,
 }

@@ -1,7 +1,7 @@
 //! The engine's configuration: one JSON document, given as `--config FILE`.
 //!
-//! Unknown keys are refused. Times are seconds (since the epoch where they say when), sizes are bytes, rates are records
-//! a second. Only `start`, `window_seconds`, `bootstrap_servers` and `topics` must be given, and one of `producer` and
+//! Unknown keys are refused. Times are in seconds (points in time since the epoch), sizes in bytes, rates in records a
+//! second. Only `start`, `window_seconds`, `bootstrap_servers` and `topics` must be given, and one of `producer` and
 //! `consumer`:
 //!
 //! ```json
@@ -63,79 +63,79 @@ pub(crate) use consumer::{ConsumerSettings, Pause, Search, StartFrom};
 pub(crate) use producer::{Acks, Compression, KeyDistribution, KeySettings, ProducerSettings};
 pub(crate) use security::{Mechanism, Sasl, SecuritySettings, Tls};
 
-/// The whole document.
+/// Configuration of the engine: the whole JSON document.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The run that the load belongs to; for a reader of the document.
+    /// Name of the run that the load belongs to; informational.
     #[serde(default)]
     #[expect(dead_code, reason = "documents name the run, and the engine needs no name of it")]
     pub(crate) run_id: String,
-    /// When the load begins, on the grid of windows.
+    /// Start of the load, in seconds since the epoch, at a window bound.
     pub(crate) start: f64,
-    /// When the load ends; without it, when SIGTERM or SIGINT comes.
+    /// End of the load, in seconds since the epoch; without it, SIGTERM or SIGINT ends the load.
     #[serde(default)]
     pub(crate) stop: Option<f64>,
-    /// When the first load of the run began, where this goes on with it. Without it this is the first, and one that is not
-    /// ready at `start` begins on a later line of the grid and ends as much later.
+    /// Start of the run's first load, in seconds since the epoch, when this one continues it. Without it this is the
+    /// first: if not ready at `start`, it begins at a later window bound and ends as much later.
     #[serde(default)]
     pub(crate) begun: Option<f64>,
-    /// Length of a window. Window bounds are its multiples.
+    /// Length of a window in seconds, at least 0.01; window bounds are its multiples.
     pub(crate) window_seconds: f64,
-    /// `host:port` each; one that answers is enough.
+    /// Bootstrap servers, `host:port` each; one that answers is enough.
     pub(crate) bootstrap_servers: Vec<String>,
-    /// What the broker knows this client by, in its logs and quotas.
+    /// Kafka client id, by which the broker's logs and quotas identify this client.
     #[serde(default = "default_client_id")]
     pub(crate) client_id: String,
-    /// Without it, plain TCP and no authentication.
+    /// TLS and SASL; without it, plain TCP without authentication.
     #[serde(default)]
     pub(crate) security: SecuritySettings,
-    /// Where records go and come from.
+    /// Topics to produce to and consume from.
     pub(crate) topics: Topics,
-    /// Without it nothing is produced.
+    /// Settings of the producers; without it, nothing is produced.
     #[serde(default)]
     pub(crate) producer: Option<ProducerSettings>,
-    /// Without it nothing is consumed.
+    /// Settings of the consumers; without it, nothing is consumed.
     #[serde(default)]
     pub(crate) consumer: Option<ConsumerSettings>,
-    /// Look for the highest rate that can be sustained, instead of keeping to `producer.rate`.
+    /// Search for the maximum sustainable rate, instead of `producer.rate`; needs producer and consumer.
     #[serde(default)]
     pub(crate) search: Option<Search>,
-    /// How long, after the load's end, acknowledgements and unread records are waited for.
+    /// Longest wait for acknowledgements and unread records after the load's end, in seconds; default 30.
     #[serde(default = "default_drain_timeout")]
     pub(crate) drain_timeout_seconds: f64,
 }
 
-/// Which topics: either existing ones, which are left alone, or ones made with `prefix`.
+/// Topics of the load: either existing ones, which are never changed, or ones created with `prefix`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Topics {
-    /// Topics that are there already. Never made, changed or deleted.
+    /// Names of existing topics, which are never created, changed or deleted.
     #[serde(default)]
     pub(crate) existing: Vec<String>,
-    /// Topics are made as `<prefix>-<number>`, five digits. Those that are there already must have `partitions`,
-    /// `replication_factor` and `settings` as asked for.
+    /// Prefix of topics to create, named `<prefix>-<number>` with five digits. Those that exist already must have the
+    /// `partitions`, `replication_factor` and `settings` given here.
     #[serde(default)]
     pub(crate) prefix: Option<String>,
-    /// How many to make.
+    /// Number of topics to create.
     #[serde(default = "one")]
     pub(crate) count: u32,
-    /// Partitions of each.
+    /// Partitions of each created topic.
     #[serde(default = "one")]
     pub(crate) partitions: u32,
-    /// Replicas of each partition; without it the broker's default.
+    /// Replicas of each partition of created topics; without it, the broker's default.
     #[serde(default)]
     pub(crate) replication_factor: Option<i16>,
-    /// Settings of each topic, as the broker names them.
+    /// Topic-level settings of created topics, by Kafka's names, such as `min.insync.replicas`.
     #[serde(default)]
     pub(crate) settings: BTreeMap<String, String>,
-    /// Delete the topics of `prefix` when the load has ended.
+    /// Delete the topics of `prefix` when the load has ended; default true.
     #[serde(default = "yes")]
     pub(crate) delete_at_end: bool,
 }
 
 impl Topics {
-    /// The names of all topics, existing or to be made.
+    /// Names of all topics, existing or to be created.
     #[must_use]
     pub(crate) fn names(&self) -> Vec<String> {
         match &self.prefix {
@@ -146,20 +146,20 @@ impl Topics {
 }
 
 impl Config {
-    /// Reads and checks the document at `path`.
+    /// Reads, parses and checks the document at `path`.
     ///
     /// # Errors
-    /// `Error::Config`, naming the field at fault and what would be right.
+    /// `Error::Config` when the file cannot be read, or naming the field at fault and what would be right.
     pub(crate) fn load(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Error::Config(format!("{} cannot be read: {error}", path.display())))?;
         Self::parse(&text)
     }
 
-    /// Reads and checks a document.
+    /// Parses and checks a JSON document.
     ///
     /// # Errors
-    /// `Error::Config`, naming the field at fault and what would be right.
+    /// `Error::Config` naming the field at fault and what would be right.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let config: Self = serde_json::from_str(text).map_err(|error| Error::Config(error.to_string()))?;
         config.check()?;
@@ -223,7 +223,7 @@ fn one_float() -> f64 {
 mod tests {
     use super::*;
 
-    /// The default that the page of workloads states for a field.
+    /// Default of a field as documented in `docs/workloads.md`.
     fn stated(field: &str) -> String {
         let page = include_str!("../../../../docs/workloads.md");
         let row = page.lines().find_map(|line| line.strip_prefix(&format!("| `{field}` | ")));

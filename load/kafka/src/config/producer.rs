@@ -1,120 +1,122 @@
-//! What produces.
+//! Settings of the producers: rate, record sizes, keys, acks, batching, retries.
 
 use serde::Deserialize;
 
 use super::{one, one_float};
 use crate::error::Error;
 
-/// The broker remembers so many batches of a producer and partition.
+/// Most requests in flight with idempotence: the broker recognizes a producer's last five batches per partition.
 pub(crate) const IDEMPOTENT_IN_FLIGHT: usize = 5;
 
-/// The number of a producer goes into a byte of its records.
+/// Most producers: the producer's number is one byte in its records.
 const PRODUCERS_MAX: u32 = 256;
 
-/// What produces.
+/// Settings of the producers: rate, record sizes, keys, batch size, linger, compression, acks, retries.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProducerSettings {
-    /// How many producers, each with a thread, connections and a producer id of its own.
+    /// Number of producers (1 to 256), each with its own thread, connections and producer id.
     #[serde(default = "one")]
     pub(crate) producers: u32,
-    /// Records a second of all producers together; null for as many as the broker takes.
+    /// Target rate in records a second, all producers together; null for as fast as the broker accepts.
     #[serde(default)]
     pub(crate) rate: Option<f64>,
-    /// Later rates, in order of time.
+    /// Later changes of the target rate, in order of time.
     #[serde(default)]
     pub(crate) steps: Vec<RateStep>,
-    /// After a stall, overdue records are sent at up to this many times the rate; at least 1.
+    /// Catch-up limit (1 or more, default 2): after a stall, overdue records are sent at up to this many times the
+    /// rate.
     #[serde(default = "default_catch_up")]
     pub(crate) catch_up_ratio: f64,
-    /// Sizes of a record's value, chosen by weight.
+    /// Record value sizes, chosen at random by weight.
     #[serde(default = "default_sizes")]
     pub(crate) record_sizes: Vec<RecordSize>,
-    /// Share of a value that is random and so does not compress; the rest repeats.
+    /// Incompressible share of a value, 0 to 1; the rest is one repeated byte.
     #[serde(default = "one_float")]
     pub(crate) random_ratio: f64,
-    /// Keys, and so partitions.
+    /// Record keys, which determine the partitions.
     #[serde(default)]
     pub(crate) key: KeySettings,
-    /// Who must have a record before it is acknowledged.
+    /// Required acknowledgements (`acks`).
     #[serde(default)]
     pub(crate) acks: Acks,
-    /// Have the broker reject what a retry would write twice. Needs `acks` all and `max_in_flight` 5 at most.
+    /// Idempotent producer (`enable.idempotence`): the broker rejects duplicates from retries. Needs `acks` all and
+    /// `max_in_flight` of 5 at most; without it, enabled when these allow it.
     #[serde(default)]
     pub(crate) idempotence: Option<bool>,
-    /// How batches are compressed.
+    /// Compression codec of batches.
     #[serde(default)]
     pub(crate) compression: Compression,
-    /// How long a record waits for others to share its batch.
+    /// `linger.ms` in seconds: how long a batch waits for further records; default 0.001.
     #[serde(default = "default_linger")]
     pub(crate) linger_seconds: f64,
-    /// A batch is sent when it has grown to this.
+    /// `batch.size`: bytes at which a batch is sent; default 128 KiB.
     #[serde(default = "default_batch_size")]
     pub(crate) batch_size_bytes: usize,
-    /// A request carries batches of many partitions, up to this.
+    /// `max.request.size`: most bytes of batches in a request of several partitions; default 1 MiB.
     #[serde(default = "default_request_size")]
     pub(crate) request_size_bytes: usize,
-    /// Requests under way on a connection.
+    /// `max.in.flight.requests.per.connection`: unanswered requests per connection, at least 1; default 5.
     #[serde(default = "default_in_flight")]
     pub(crate) max_in_flight: usize,
-    /// Batches of all producers together that are waiting or under way; when they have grown to this, nothing more is
-    /// made and the schedule falls behind.
+    /// `buffer.memory` of all producers together, in bytes: batches waiting or in flight. When it is full, no more
+    /// records are made and the schedule falls behind.
     #[serde(default = "default_buffer")]
     pub(crate) buffer_bytes: usize,
-    /// A request that is not answered in this time has failed.
+    /// `request.timeout.ms` in seconds: a request without an answer fails after this; default 30.
     #[serde(default = "default_request_timeout")]
     pub(crate) request_timeout_seconds: f64,
-    /// A record that is not acknowledged in this time has failed and is an error.
+    /// `delivery.timeout.ms` in seconds: a record not acknowledged in this time fails, which is an error; default 120.
     #[serde(default = "default_delivery_timeout")]
     pub(crate) delivery_timeout_seconds: f64,
-    /// The first wait before something is tried again; each further one is twice as long.
+    /// `retry.backoff.ms` in seconds: wait before the first retry, doubled for each further one; default 0.1.
     #[serde(default = "default_backoff")]
     pub(crate) retry_backoff_seconds: f64,
-    /// The longest wait before something is tried again.
+    /// `retry.backoff.max.ms` in seconds: longest wait before a retry; default 1.
     #[serde(default = "default_backoff_max")]
     pub(crate) retry_backoff_max_seconds: f64,
 }
 
 impl ProducerSettings {
-    /// Whether the broker rejects duplicates: as asked for, and otherwise whenever the other settings allow it.
+    /// Whether the producers are idempotent: as set, or else if `acks` and `max_in_flight` allow it.
     #[must_use]
     pub(crate) fn is_idempotent(&self) -> bool {
         self.idempotence.unwrap_or(self.acks == Acks::All && self.max_in_flight <= IDEMPOTENT_IN_FLIGHT)
     }
 }
 
-/// A later rate.
+/// Change of the target rate during the load.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RateStep {
-    /// Since the load's start.
+    /// Time of the change, in seconds after the start of the load.
     pub(crate) after_seconds: f64,
-    /// Records a second of all producers together.
+    /// New target rate in records a second, all producers together.
     pub(crate) rate: f64,
 }
 
-/// A size of a record's value and how often it comes, relative to the others.
+/// Size of record values and its relative frequency.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecordSize {
-    /// Of the value, without key and framing.
+    /// Value size in bytes, without key and framing; at least the 32 bytes of the record's header.
     pub(crate) size_bytes: usize,
-    /// Relative to those of the other sizes.
+    /// Frequency relative to the other sizes' weights; more than 0, default 1.
     #[serde(default = "one_float")]
     pub(crate) weight: f64,
 }
 
-/// Which keys records have.
+/// Settings of record keys: distribution and number of distinct keys.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeySettings {
-    /// How a record's key is chosen.
+    /// Distribution of keys.
     #[serde(default)]
     pub(crate) distribution: KeyDistribution,
-    /// How many keys there are.
+    /// Number of distinct keys, at least 1; default 10,000.
     #[serde(default = "default_keys")]
     pub(crate) count: u32,
-    /// Of the Zipf distribution: the k-th key comes with weight 1 / k to this power.
+    /// Zipf exponent: the k-th key has weight 1 / k^exponent; default 0.99.
     #[serde(default = "default_exponent")]
     pub(crate) exponent: f64,
 }
@@ -125,48 +127,48 @@ impl Default for KeySettings {
     }
 }
 
-/// How a record's key is chosen. Keys are hashed to partitions as Kafka's own client does.
+/// Distribution of record keys. Keys are hashed to partitions as by Kafka's default partitioner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KeyDistribution {
-    /// No key: a batch of records goes to one partition, the next batch to the next that has a leader.
+    /// No key: each batch goes to one partition, the next to the following available partition (sticky partitioning).
     #[default]
     None,
     /// Each key in turn.
     RoundRobin,
-    /// Each key as often as any other.
+    /// Uniform: every key is equally likely.
     Random,
-    /// A few keys most of the time.
+    /// Zipf: a few keys occur most of the time.
     Zipf,
 }
 
-/// Who must have a record before it is acknowledged.
+/// Required acknowledgements (`acks`): 0, 1 or all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum Acks {
-    /// No broker: a record counts as published once it is written to the connection.
+    /// `acks=0`: no acknowledgement; a record counts as published once it is written to the connection.
     #[serde(rename = "0")]
     None,
-    /// The partition's leader.
+    /// `acks=1`: acknowledged by the partition's leader.
     #[serde(rename = "1")]
     Leader,
-    /// All replicas in sync.
+    /// `acks=all`: acknowledged by all in-sync replicas.
     #[default]
     #[serde(rename = "all")]
     All,
 }
 
-/// How batches are compressed.
+/// Compression codec of batches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Compression {
-    /// They are not.
+    /// No compression.
     #[default]
     None,
-    /// RFC 1952.
+    /// Gzip (RFC 1952).
     Gzip,
-    /// Snappy, in the framing of xerial's library.
+    /// Snappy in xerial's framing, as Kafka's Java client writes it.
     Snappy,
-    /// LZ4 frames.
+    /// LZ4 frame format.
     Lz4,
     /// Zstandard.
     Zstd,

@@ -1,66 +1,66 @@
-//! How connections are protected.
+//! Security settings of broker connections: TLS and SASL.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// How connections are protected.
+/// Security settings of broker connections; without them, plain TCP without authentication.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecuritySettings {
-    /// TLS, when present.
+    /// TLS settings; None for plain TCP.
     #[serde(default)]
     pub(crate) tls: Option<Tls>,
-    /// SASL, when present.
+    /// SASL settings; None for no authentication.
     #[serde(default)]
     pub(crate) sasl: Option<Sasl>,
 }
 
-/// TLS: PEM files.
+/// TLS settings: paths of PEM files.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tls {
-    /// Certificates that the broker's is checked against.
+    /// CA certificates by which the broker's certificate is verified.
     pub(crate) ca_file: PathBuf,
-    /// The client's own certificate, for brokers that ask for one; with `key_file`.
+    /// Client certificate chain, for mutual TLS; requires `key_file`.
     #[serde(default)]
     pub(crate) certificate_file: Option<PathBuf>,
-    /// The key of `certificate_file`.
+    /// Private key of `certificate_file`.
     #[serde(default)]
     pub(crate) key_file: Option<PathBuf>,
-    /// The name that the broker's certificate must be for, where that is not the host that is connected to.
+    /// Name expected in the broker's certificate, if it is not the host of the connection.
     #[serde(default)]
     pub(crate) server_name: Option<String>,
 }
 
-/// SASL: who the client is.
+/// SASL settings: mechanism, user name and password file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sasl {
-    /// How the password is proven.
+    /// SASL mechanism.
     pub(crate) mechanism: Mechanism,
-    /// The user.
+    /// User name.
     pub(crate) username: String,
-    /// A file that holds the password; a line end after it is ignored.
+    /// File that contains the password; trailing line ends are ignored.
     pub(crate) password_file: PathBuf,
 }
 
-/// How a password is proven.
+/// SASL mechanism: PLAIN or SCRAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum Mechanism {
-    /// The password itself is sent.
+    /// PLAIN: sends the password itself.
     #[serde(rename = "PLAIN")]
     Plain,
-    /// RFC 5802 with SHA-256.
+    /// SCRAM (RFC 5802) with SHA-256.
     #[serde(rename = "SCRAM-SHA-256")]
     ScramSha256,
-    /// RFC 5802 with SHA-512.
+    /// SCRAM (RFC 5802) with SHA-512.
     #[serde(rename = "SCRAM-SHA-512")]
     ScramSha512,
 }
 
 impl Mechanism {
-    /// The name on the wire.
+    /// Name of the mechanism in the SASL handshake.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {

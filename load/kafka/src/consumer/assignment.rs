@@ -1,4 +1,4 @@
-//! Which partitions a consumer reads, from which leaders, and from which offsets to which.
+//! Partition assignment of a consumer: its partitions, their leaders, start positions and end offsets.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,15 @@ impl Consumer {
             Update::Offsets(which, offsets) => self.found_offsets(which, &offsets),
             Update::Assigned(positions, taken_over) => {
                 self.assign(&positions);
-                // The thread that assigned them may have stopped waiting.
+                // The membership thread may have stopped waiting.
                 let _ = taken_over.send(());
             }
             Update::Connected(..) | Update::Metadata(_) | Update::ProducerId(_) | Update::Rate(_) => {}
         }
     }
 
-    /// These partitions, and no others, are ours from now on.
+    /// Replaces the assignment: keeps partitions that stay, parks the record tracks of removed ones, adds new ones at
+    /// their offset, and begins every fetch session anew.
     pub(super) fn assign(&mut self, positions: &BTreeMap<usize, i64>) {
         let mut parked = self.client.shared.parked();
         let (kept, gone) = std::mem::take(&mut self.partitions)
@@ -51,7 +52,8 @@ impl Consumer {
         self.follow_leaders();
     }
 
-    /// Takes over who leads what. Fetch sessions whose partitions have changed begin anew.
+    /// Applies the leaders in the current metadata. Fetch sessions of brokers that gained or lost a partition begin
+    /// anew.
     pub(super) fn follow_leaders(&mut self) {
         let changes = self.client.take_over(&self.metadata, &mut self.partitions);
         for broker in changes.into_iter().flat_map(|(before, after)| [before, after]).flatten() {
@@ -76,7 +78,8 @@ impl Consumer {
         }
     }
 
-    /// Asks for ends once all writing has ended, and for beginnings where the position was lost.
+    /// Requests earliest offsets for partitions without a position or, once all writing has ended, end offsets for
+    /// those without one. One request at a time, at most one per first backoff interval.
     pub(super) fn ask_offsets(&mut self, now: u64) {
         if self.is_asking_offsets || self.offsets_at > now {
             return;

@@ -1,4 +1,4 @@
-//! Asks for records and takes the answers apart.
+//! Fetch requests of a consumer and the processing of their responses.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,8 @@ use crate::names::{Counter, Latency};
 use crate::wire::fetch::{FetchPosition, FetchSession, FetchedPartition, parts, request};
 
 impl Consumer {
-    /// Asks a broker for what its partitions have, unless an answer is awaited.
+    /// Sends a fetch request for the consumer's partitions on this broker, unless one is in flight, the broker is
+    /// unavailable or throttled, or a new session would have no partition.
     pub(super) fn fetch(&mut self, broker: usize, now: u64) {
         let found = &mut self.client.brokers[broker];
         if found.exchange.under_way.is_some() || !found.is_open(now) {
@@ -48,7 +49,8 @@ impl Consumer {
         self.write(broker, now);
     }
 
-    /// Takes an answer apart; false when it is none to the request under way.
+    /// Processes a fetch response, and sends the next request before examining the records. False when the response is
+    /// malformed or does not answer the request in flight.
     pub(super) fn take_answer(&mut self, broker: usize, answer: &[u8], now: u64) -> bool {
         let Some((correlation, rest)) = answer.split_first_chunk::<4>() else { return false };
         let exchange = &mut self.client.brokers[broker].exchange;
@@ -77,7 +79,7 @@ impl Consumer {
         }
         let advanced = std::mem::take(&mut self.advanced);
         let mut next = advanced.iter();
-        // It was walked through before, so it is whole.
+        // It was parsed completely above, so it cannot fail.
         let _ = parts(rest, |part| {
             if let (false, Some(&(at, from))) =
                 (part.records.is_empty() || part.error != code::NONE, next.as_slice().first())
@@ -97,13 +99,13 @@ impl Consumer {
     }
 
     fn find(&self, part: &FetchedPartition<'_>) -> Option<usize> {
-        // Answers follow the order of partitions, as a rule, so the search begins where the last one ended.
+        // Responses usually list partitions in our order, so the search begins after the partition found last.
         let begin = self.advanced.last().map_or(0, |(at, _)| at + 1);
         let count = self.partitions.len();
         (0..count).map(|step| (begin + step) % count).find(|&at| self.is_at(at, part))
     }
 
-    /// Moves a partition's position behind what an answer holds.
+    /// Moves a partition's position past the batches in a response; reports its error code or an unreadable batch.
     fn advance(&mut self, part: &FetchedPartition<'_>, broker: usize, now: u64) {
         let Some(at) = self.find(part) else { return };
         if part.error != code::NONE {
@@ -159,7 +161,8 @@ impl Consumer {
         self.client.events.report_recurring("fetch_error", name, detail);
     }
 
-    /// Examines the records of one partition in an answer.
+    /// Examines one partition's records from offset `from` on: records latencies, counters and corruption events, then
+    /// publishes the position that was read.
     fn examine(&mut self, at: usize, from: i64, mut records: &[u8]) {
         let mut contents = std::mem::take(&mut self.contents);
         while let Some(Ok(batch)) = ReceivedBatch::take(&mut records) {

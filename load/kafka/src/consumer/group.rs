@@ -1,6 +1,7 @@
-//! Membership of a consumer group: one thread beside each consumer, which assigns its partitions.
+//! Consumer group membership: one thread beside each consumer joins the group and passes on its partition assignment.
 //!
-//! The classic protocol, eagerly: at each rebalance everybody gives up everything, so that no two read the same partition.
+//! Classic protocol, eager rebalancing: at each rebalance every member gives up all its partitions, so that no two
+//! members read the same partition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,35 +33,35 @@ use crate::wire::shapes::check_assignment;
 const PROTOCOL: &str = "roundrobin";
 const HEARTBEATS_APART: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
-/// The group goes on without a member that was not heard of for so long.
+/// Session timeout: the coordinator removes a member that sends no heartbeat for this long.
 const SESSION_MILLISECONDS: i32 = 10_000;
-/// … or that does not rejoin in this; shorter than the time for which an answer is waited for.
+/// Rebalance timeout: the coordinator removes a member that does not rejoin within this; below the request timeout.
 const REBALANCE_MILLISECONDS: i32 = 6_000;
 
 /// Offsets by partition id.
 type Positions = BTreeMap<usize, i64>;
 
-/// What a membership is given.
+/// Group membership of one consumer: joins, sends heartbeats, assigns partitions, commits offsets.
 pub(crate) struct Membership {
-    /// The group's name.
+    /// Group id.
     pub(crate) group: String,
-    /// How connections are made.
+    /// Dialer for broker connections.
     pub(crate) dialer: Arc<Dialer>,
-    /// Brokers to begin with.
+    /// Bootstrap servers.
     pub(crate) bootstrap: Arc<Vec<Address>>,
-    /// What all see.
+    /// State shared by all threads of the run.
     pub(crate) shared: Arc<Shared>,
-    /// What reaches the consumer.
+    /// Channel to the consumer, for its assignments.
     pub(crate) consumer: BackgroundTasks,
-    /// Where reading begins in partitions that no member of the group has read yet.
+    /// Start offsets of partitions that neither this process has read nor the group has committed an offset for.
     pub(crate) initial: Positions,
-    /// Where it reports.
+    /// Reporter of group events.
     pub(crate) events: EventReporter,
-    /// Set when nothing is left to read.
+    /// Set once nothing is left to read; the member then leaves the group.
     pub(crate) ended: Arc<AtomicBool>,
 }
 
-/// Who this is in the group, for as long as its generation lasts.
+/// Membership in a consumer group: member id and generation.
 #[derive(Default)]
 struct Member {
     id: StrBytes,
@@ -72,7 +73,7 @@ fn text(text: &str) -> StrBytes {
 }
 
 impl Membership {
-    /// Keeps the membership until nothing is left to read.
+    /// Stays in the group until `ended` is set, then leaves it. Blocks. Errors are reported and joining is retried.
     pub(crate) fn run(mut self) {
         let mut member = Member::default();
         while !self.ended.load(Ordering::Acquire) {
@@ -87,13 +88,14 @@ impl Membership {
         GroupId(text(&self.group))
     }
 
-    /// Joins, and stays until the group is rebalanced or the end.
+    /// Takes part in one generation: joins, assigns partitions, sends heartbeats until a rebalance or the end, then
+    /// revokes all partitions and commits their offsets.
     fn take_part(&mut self, member: &mut Member) -> Result<()> {
         let mut session = self.coordinator()?;
         let joined = match self.join(&mut session, member) {
             Ok(joined) => joined,
             Err(error) => {
-                // A member that the group has forgotten comes as a new one.
+                // The coordinator may no longer know this member id: join as a new member.
                 member.id = StrBytes::default();
                 return Err(error);
             }
@@ -107,7 +109,7 @@ impl Membership {
         let committed = self.commit(&mut session, member, &partition_ids);
         if self.ended.load(Ordering::Acquire) {
             let leave = LeaveGroupRequest::default().with_group_id(self.group_id()).with_member_id(member.id.clone());
-            // The group notices by itself that a member is gone.
+            // If this fails, the session timeout removes the member.
             let _ = session.call("leaving a group", &leave, 2);
         }
         stayed.and(committed)
@@ -145,7 +147,8 @@ impl Membership {
         }
     }
 
-    /// Takes what is ours; the group's leader deals out before.
+    /// Syncs with the group and returns the ids of the assigned partitions; as leader it first assigns partitions to
+    /// all members, round-robin.
     fn sync(&self, session: &mut Session, member: &Member, joined: &JoinGroupResponse) -> Result<Vec<usize>> {
         let doing = "taking part in a group";
         let is_leader = joined.leader == joined.member_id;
@@ -191,7 +194,8 @@ impl Membership {
         joined.members.iter().enumerate().map(of_member).collect()
     }
 
-    /// Where to begin: where this process stopped, else where the group did, else at the beginning that was asked for.
+    /// Start offsets of the assigned partitions: this process's position, else the committed offset, else the
+    /// configured start. Partitions with none of these are left out.
     fn positions(&self, session: &mut Session, partition_ids: &[usize]) -> Result<Positions> {
         let doing = "asking where the group is";
         let topics = self.by_topic(partition_ids).into_iter().map(|(topic, list)| {
@@ -227,15 +231,16 @@ impl Membership {
         by_topic
     }
 
-    /// Assigns partitions to the consumer, and waits until it has taken them over.
+    /// Sends the consumer its assignment and waits up to 5 s until it has taken it over.
     fn assign(&self, positions: Positions) {
         let (sender, receiver) = channel();
         self.consumer.send(Update::Assigned(positions, sender));
-        // A consumer that has ended does not answer, and needs nothing any more.
+        // A consumer that has ended does not reply.
         let _ = receiver.recv_timeout(Duration::from_secs(5));
     }
 
-    /// Stays until the group is rebalanced or the end. An error is the broker's, or the connection's.
+    /// Sends a heartbeat each second until the group rebalances or `ended` is set. Fails with the broker's or the
+    /// connection's error; a broker error also drops the member id.
     fn stay(&self, session: &mut Session, member: &mut Member) -> Result<()> {
         let doing = "staying in a group";
         loop {
@@ -283,7 +288,7 @@ impl Membership {
     }
 }
 
-/// What members say to each other has its version before it.
+/// Encodes a message of the consumer protocol (subscription or assignment), preceded by its version, 0.
 fn versioned<M: Encodable>(message: &M) -> Result<Bytes> {
     let mut bytes = BytesMut::new();
     bytes.extend_from_slice(&[0; 2]);
@@ -291,10 +296,10 @@ fn versioned<M: Encodable>(message: &M) -> Result<Bytes> {
     Ok(bytes.freeze())
 }
 
-/// What the group's leader has assigned, whose version stands before it.
+/// Decodes an assignment made by the group leader, skipping the version before it.
 ///
 /// # Errors
-/// `Error::Protocol` when it is no assignment.
+/// `Error::Protocol` when the bytes are not an assignment.
 pub(crate) fn read_assignment(mut assignment: Bytes) -> Result<ConsumerProtocolAssignment> {
     const READING: &str = "reading an assignment";
     if assignment.len() < 2 {

@@ -1,6 +1,6 @@
-//! One consumer: a thread that reads its partitions from their leaders and examines every record.
+//! Consumer: a hot thread that fetches its partitions from their leaders and checks every record.
 //!
-//! It sends the next request before it examines the answer to the last, so that the broker works meanwhile.
+//! It sends the next fetch request before it examines the last response, so that the broker works meanwhile.
 
 mod assignment;
 mod fetch;
@@ -26,61 +26,62 @@ use partition::{Contents, Expected, Partition};
 use requests::Requests;
 
 const REQUEST_TIMEOUT_NANOSECONDS: u64 = 30 * NANOSECONDS;
-/// So long what seems to be missing at the end is waited for.
+/// After writing has ended and all partitions are drained, acknowledged records that were not read are waited for this
+/// long.
 const SETTLING_NANOSECONDS: u64 = 2 * NANOSECONDS;
 const BACKOFF: Backoff = Backoff { first_nanoseconds: 100_000_000, max_nanoseconds: NANOSECONDS };
 
-/// How far a partition was read, and what its records turned out to be.
+/// Result of reading one partition: position, end offset, and counts of lost, duplicated or corrupted records.
 pub(crate) struct PartitionRead {
-    /// Its id.
+    /// Partition id.
     pub(crate) partition: usize,
-    /// The offset of the next record.
+    /// Offset of the next record to read; None when unknown.
     pub(crate) position: Option<i64>,
-    /// The offset after the last record, as the broker reported once all writing had ended.
+    /// End offset, as the broker reported it once all writing had ended; None when it did not.
     pub(crate) end: Option<i64>,
-    /// What became of its records.
+    /// Sequences read of each producer, gaps, and record counts.
     pub(crate) track: Track,
 }
 
-/// What a consumer is given.
+/// Settings and resources of one consumer.
 pub(crate) struct ConsumerSetup {
-    /// Its number among the consumers, from 0 on.
+    /// Index of the consumer in this process, from 0.
     pub(crate) number: u32,
-    /// What every hot thread is given.
+    /// Resources common to all hot threads.
     pub(crate) client: ClientSetup,
-    /// What goes into requests.
+    /// Parameters of its fetch requests: wait time and size limits.
     pub(crate) terms: FetchTerms,
-    /// Whether this process produces what is read.
+    /// Whether this process also produces the records that are read.
     pub(crate) reads_own: bool,
-    /// Its partitions, by id, with the offset to begin at.
+    /// Start offsets of its partitions, by partition id.
     pub(crate) positions: BTreeMap<usize, i64>,
 }
 
-/// Reads and examines records.
+/// Fetches records, checks them and measures end-to-end latency.
 pub(crate) struct Consumer {
     number: u32,
     client: Client<Requests>,
     terms: FetchTerms,
     reads_own: bool,
-    /// What the time of each producing process is ahead of ours, in nanoseconds, as it was last looked up.
+    /// Clock offset of each producing process, by incarnation: nanoseconds ahead of this one, refreshed at each upkeep.
     ahead: Vec<(u32, i64)>,
     expected: Expected,
     partitions: Vec<Partition>,
-    /// Where a partition, by its id, stands among ours.
+    /// Index in `partitions`, by partition id; None for partitions that are not assigned.
     where_is: Vec<Option<usize>>,
     metadata: Metadata,
     is_asking_offsets: bool,
     offsets_at: u64,
-    /// When all writing ended.
+    /// When the end of all writing was noticed, in nanoseconds since the epoch.
     over_since: Option<u64>,
-    /// Partitions of the answer that is examined, with the offsets from which on.
+    /// Partitions with records in the current response: index in `partitions`, and the position before it.
     advanced: Vec<(usize, i64)>,
     contents: Contents,
     room: Vec<u8>,
 }
 
 impl Consumer {
-    /// Makes one; `run` makes it work.
+    /// Creates a consumer with its initial assignment; `run` starts reading.
     #[must_use]
     pub(crate) fn new(setup: ConsumerSetup) -> Self {
         let shared = &setup.client.shared;
@@ -105,16 +106,17 @@ impl Consumer {
         consumer
     }
 
-    /// Works until the load is over and everything is read.
+    /// Runs until the load is over and everything is read, or the drain time has passed; returns the result of each
+    /// partition. Blocks.
     ///
     /// # Errors
-    /// What the system said of waiting.
+    /// I/O error of the poller.
     pub(crate) fn run(mut self) -> Result<Vec<PartitionRead>> {
         self.take_turns()?;
         Ok(self.finish())
     }
 
-    /// After its last turn: what became of the records of its partitions.
+    /// Returns the results of its partitions, after the last turn.
     pub(crate) fn finish(self) -> Vec<PartitionRead> {
         let read = |partition: Partition| PartitionRead {
             partition: partition.id,
@@ -134,7 +136,7 @@ impl Consumer {
         if now > since + self.client.shared.drain_nanoseconds {
             return true;
         }
-        // Where not all replicas have to acknowledge, what was published may come to be readable a little later.
+        // Where not all replicas have to acknowledge, acknowledged records may become readable a little later.
         let is_all_read = !self.reads_own || self.client.shared.backlog().0 == 0;
         self.partitions.iter().all(Partition::is_drained) && (is_all_read || now > since + SETTLING_NANOSECONDS)
     }

@@ -1,4 +1,4 @@
-//! A partition as its consumer sees it: how far it was read, and what its records turned out to be.
+//! Read state of one partition: leader, position, and the check of its records.
 
 use cliffwatch_measure::record::{self, Fault};
 
@@ -7,57 +7,58 @@ use crate::batch::read::{ReceivedBatch, ReceivedRecord};
 use crate::hot::leaders::HasLeader;
 use crate::track::{Arrival, Track};
 
-/// A partition.
+/// A partition assigned to a consumer, with its read position and record checks.
 pub(crate) struct Partition {
-    /// Its id: where it stands among all of the run.
+    /// Partition id: its index among all partitions of the run.
     pub(crate) id: usize,
-    /// Its topic, by index among the topics.
+    /// Index of its topic among the run's topics.
     pub(crate) topic: usize,
-    /// Its number in the topic.
+    /// Partition number within the topic.
     pub(crate) index: i32,
-    /// Its leader, by index among the brokers; None while it has none.
+    /// Index of its leader among the client's brokers; None while it has none.
     pub(crate) leader: Option<usize>,
-    /// The offset of the next record; None while it is not known.
+    /// Offset of the next record to fetch; None while unknown.
     pub(crate) position: Option<i64>,
-    /// The offset of a record that the broker did not have when it was asked for.
+    /// Position that the broker rejected as out of range, until reading resumes.
     pub(crate) refused: Option<i64>,
-    /// The offset after the last record that could be read when the broker last answered.
+    /// High watermark in the last fetch response; -1 before the first.
     pub(crate) high_watermark: i64,
-    /// The offset after the last record, once all writing has ended.
+    /// End offset, requested once all writing has ended.
     pub(crate) end: Option<i64>,
-    /// After an error it is not read before this moment.
+    /// Not fetched before this time, in nanoseconds since the epoch, after an error; 0 when not held back.
     pub(crate) held_until: u64,
-    /// The fetch session does not know its position.
+    /// The position has changed since it was last sent in the fetch session.
     pub(crate) is_moved: bool,
-    /// What became of its records.
+    /// Sequences read of each producer, gaps, and record counts.
     pub(crate) track: Track,
 }
 
-/// What is read of a run's own records and of others'.
+/// Filter for the records that are counted as ours rather than foreign.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
-    /// Whose records are meant: those with this in the upper 24 bits of their producer. None for all that are intact.
+    /// Only records with this value in the upper 24 bits of their producer are counted as ours; None accepts every
+    /// intact record.
     pub(crate) incarnation: Option<u32>,
 }
 
-/// What a batch held.
+/// Record counts and due times of one examined batch.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// Microseconds since the epoch at which each of our records was due.
+    /// Due time of each of our records, in microseconds since the epoch.
     pub(crate) due_microseconds: Vec<u64>,
-    /// Whose they are: what the last of them says.
+    /// Producer of the last of our records.
     pub(crate) producer: Option<u32>,
     /// Value bytes of our records.
     pub(crate) value_bytes: u64,
-    /// Our records that came late.
+    /// Our records that were read after one with a higher sequence.
     pub(crate) reordered: u64,
-    /// Our records that were there before.
+    /// Our records that had been read before.
     pub(crate) duplicated: u64,
-    /// Records that are not as they were written.
+    /// Our records with a wrong checksum or in the wrong partition.
     pub(crate) corrupted: u64,
-    /// Records that are not ours.
+    /// Records not written by the expected producers.
     pub(crate) foreign: u64,
-    /// True when the batch itself is not as it was written.
+    /// True when the batch has a wrong CRC, cannot be decompressed, or holds a malformed record.
     pub(crate) is_damaged: bool,
 }
 
@@ -79,13 +80,13 @@ impl HasLeader for Partition {
     }
 
     fn set_leader(&mut self, leader: Option<usize>) {
-        // What was wrong with the one before is not held against the new one.
+        // A hold after an error of the previous leader does not apply to the new one.
         (self.leader, self.held_until) = (leader, 0);
     }
 }
 
 impl Partition {
-    /// Nothing is known of it.
+    /// Creates a partition without leader or position.
     #[must_use]
     pub(crate) fn new(id: usize, topic: usize, index: i32) -> Self {
         Self {
@@ -103,14 +104,15 @@ impl Partition {
         }
     }
 
-    /// True when everything was read that had been written when writing ended.
+    /// True when the position has reached the end offset.
     #[must_use]
     pub(crate) fn is_drained(&self) -> bool {
         matches!((self.position, self.end), (Some(position), Some(end)) if position >= end)
     }
 
-    /// Reading goes on at the first record that is kept. Where that comes after the one that was asked for, those between
-    /// are no longer kept; where it does not, the log was cut off, and what was in it is lost.
+    /// Resumes reading at the log's first offset after an out-of-range error. An offset above the rejected position
+    /// means that retention deleted the records in between, which count as expired. Otherwise the log was truncated,
+    /// and missing records count as lost.
     pub(crate) fn go_on_at(&mut self, offset: i64) {
         if self.refused.take().is_some_and(|refused| offset > refused) {
             self.track.skip();
@@ -118,7 +120,8 @@ impl Partition {
         (self.position, self.is_moved) = (Some(offset), true);
     }
 
-    /// Reads a batch, from offset `from` on, into `contents`; `room` is for what is compressed.
+    /// Checks the records of a batch from offset `from` on and counts them in `contents`; `room` is the buffer for
+    /// decompression.
     pub(crate) fn examine(
         &mut self,
         batch: &ReceivedBatch<'_>,
@@ -160,7 +163,7 @@ impl Partition {
     fn examine_value(&mut self, value: &[u8], expected: Expected, contents: &mut Contents) {
         let identity = match record::check(value) {
             Ok((identity, length)) if length == value.len() => identity,
-            // What has a header of ours and the length that it says was ours.
+            // A wrong checksum, but a header that states the right length: one of our records, corrupted.
             Err(Fault::Checksum) if says_length(value) => {
                 contents.corrupted += 1;
                 self.track.found.corrupted += 1;
@@ -182,7 +185,7 @@ impl Partition {
                 return;
             }
             Some(_) => {}
-            // Of a stream that began before us, what we see first is its beginning.
+            // The producer may have begun before this consumer: its first record read counts as its first.
             None => self.track.begins(identity.producer, identity.sequence),
         }
         match self.track.arrive(identity.producer, identity.sequence) {

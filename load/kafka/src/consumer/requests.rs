@@ -1,4 +1,4 @@
-//! The fetch session on one connection, and the one request that is under way in it.
+//! Fetch session of one connection and its single in-flight request.
 
 use std::io::{ErrorKind, Result, Write};
 
@@ -6,17 +6,18 @@ use crate::hot::broker::Exchange;
 use crate::security::Transport;
 use crate::wire::fetch::FetchSession;
 
-/// The fetch requests on one connection: one at a time.
+/// Fetch session and in-flight request of one connection; at most one request is in flight.
 pub(crate) struct Requests {
-    /// The next request's number in the broker's fetch session.
+    /// Session id and epoch of the next request; both 0 to begin a session.
     pub(super) session: FetchSession,
-    /// The session has to begin anew: what is read from this broker has changed.
+    /// The next request must begin a new session, because the partitions read from this broker have changed or an error
+    /// occurred.
     pub(super) must_begin: bool,
-    /// The correlation of the request under way, and when it was sent, in nanoseconds since the epoch.
+    /// Correlation id of the in-flight request, and when it was sent, in nanoseconds since the epoch.
     pub(super) under_way: Option<(i32, u64)>,
-    /// The request as it is written.
+    /// Encoded request.
     pub(super) request: Vec<u8>,
-    /// How much of it was written.
+    /// Bytes of it written so far.
     pub(super) written_bytes: usize,
 }
 
@@ -56,7 +57,7 @@ impl Exchange for Requests {
 
     fn connected(&mut self, _produce_version: i16) {}
 
-    /// The session goes with the connection, and so does what was under way: it is asked for again.
+    /// Drops the fetch session and the in-flight request; the next connection begins a new session.
     fn disconnected(&mut self) {
         (self.session, self.must_begin, self.under_way) = (FetchSession::default(), true, None);
     }

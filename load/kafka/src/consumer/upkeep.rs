@@ -1,4 +1,4 @@
-//! What a consumer looks after from time to time: partitions that were held back, the load's end, clocks, gauges.
+//! Periodic upkeep of a consumer: partitions held back, end of load, clock offsets, gauges.
 
 use std::sync::atomic::Ordering;
 
@@ -30,7 +30,8 @@ impl Consumer {
         self.show();
     }
 
-    /// What the time of the process that this producer is part of is ahead of ours: nothing where it is this process.
+    /// Nanoseconds that the producing process's clock is ahead of this one's; 0 when it is this process or not yet
+    /// known.
     pub(super) fn ahead_of_ours(&mut self, producer: Option<u32>) -> i64 {
         let (false, Some(producer)) = (self.reads_own, producer) else { return 0 };
         let incarnation = producer >> 8;

@@ -1,4 +1,4 @@
-//! Answers: those of the hot path, read by hand, and those that the protocol library decodes.
+//! Fuzz targets for broker responses: those that our own code parses (hot path), and those that the library decodes.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cliffwatch_measure::fuzzing::Input;
@@ -19,7 +19,7 @@ use crate::wire::{fetch, produce, shapes};
 
 const NONCE: &str = "abc";
 
-/// An answer to any request but those of the hot path: a byte for which, one for the version, and the answer.
+/// Fuzzes a response other than of the hot path. Input: a byte for the request type, one for the version, the response.
 pub fn answers(input: &[u8]) {
     let mut input = Input::new(input);
     match input.byte() {
@@ -56,7 +56,7 @@ fn take<R: Request>(input: &mut Input<'_>, version_max: i16) {
     let _ = read::<R>(input, version_max);
 }
 
-/// What the library writes is never taken for malformed.
+/// Decodes a response and asserts that one the library encodes is never rejected as malformed.
 fn read<R: Request>(input: &mut Input<'_>, version_max: i16) -> Option<R::Response> {
     let range = (R::VERSIONS.min, R::VERSIONS.max.min(version_max));
     let version = range.0 + i16::from(input.byte()) % (range.1 - range.0 + 1);
@@ -69,7 +69,7 @@ fn read<R: Request>(input: &mut Input<'_>, version_max: i16) -> Option<R::Respon
     bytes.extend_from_slice(input.rest());
     let answer = read_answer::<R>("fuzzing", bytes.freeze(), version, 0).ok()?;
     let mut written = BytesMut::new();
-    // Tags beyond the 31 bits of a valid number are counted when written, and then left out.
+    // The library counts tagged fields with tags above 31 bits when writing, but then leaves them out.
     if !is_flexible && answer.encode(&mut written, version).is_ok() {
         assert!(
             shapes::check_answer(R::KEY, version, &written).is_ok(),
@@ -88,7 +88,7 @@ fn assignment(bytes: &[u8]) {
     }
 }
 
-/// A server's first message of SCRAM.
+/// Fuzzes the server-first message of SCRAM.
 fn challenge(bytes: &[u8]) {
     let credentials = Credentials::new(Mechanism::ScramSha256, "user".to_owned(), "password".to_owned());
     let (_, exchange) = credentials.exchange(NONCE);
@@ -97,8 +97,8 @@ fn challenge(bytes: &[u8]) {
     assert!(message.starts_with(&format!("c=biws,r={NONCE}")) && proof.expected.starts_with("v="));
 }
 
-/// An answer of the hot path: a byte for the version of a produce request, above those a fetch request, and the answer.
-/// Whatever the library reads is read as the same.
+/// Fuzzes a produce or fetch response. Input: a byte for the produce version (above the supported ones: fetch), and the
+/// response. Asserts that our parser and the library agree where both accept it.
 pub fn hot_answers(input: &[u8]) {
     let mut input = Input::new(input);
     let version = produce::VERSIONS.0 + i16::from(input.byte() % 8);

@@ -1,4 +1,4 @@
-//! Record batches as a broker may send them, with what their checksums cover changed too.
+//! Fuzz targets for received record batches, including malformed content with a valid CRC.
 
 use cliffwatch_measure::fuzzing::Input;
 
@@ -9,20 +9,20 @@ use crate::config::Compression;
 use crate::consumer::partition::{Contents, Expected, Partition};
 use crate::wire::length;
 
-/// Batches: a byte of options, the offset that is read from, and the batches.
+/// Fuzzes record batches. Input: a byte of options, the offset to read from, the batches.
 pub fn batches(input: &[u8]) {
     let mut input = Input::new(input);
     let options = input.byte();
     let from = input.long().cast_signed();
     let mut bytes = input.rest().to_vec();
     if options & 1 != 0 {
-        // With checksums that are right, so that what they cover is looked at.
+        // With valid checksums, so that the content is parsed too.
         seal_all(&mut bytes);
     }
     examine(&bytes, from, expected(options));
 }
 
-/// A batch around records: a byte of options, the first offset, the number of records, and the records, either compressed
+/// Fuzzes one compressed batch. Input: a byte of options, base offset, record count, and the records, either compressed
 /// already or to be compressed here.
 pub fn compressed_batches(input: &[u8]) {
     let mut input = Input::new(input);
@@ -60,7 +60,7 @@ fn batch(base_offset: u64, attributes: i16, count: u32, records: &[u8]) -> Vec<u
     bytes
 }
 
-/// Gives every batch that can be found its checksum.
+/// Writes the correct CRC into every batch that can be found.
 fn seal_all(bytes: &mut [u8]) {
     let mut rest = bytes;
     while let Some(&field) = rest.get(8..LENGTH_FROM).and_then(|field| field.first_chunk()) {
@@ -75,7 +75,8 @@ fn seal_all(bytes: &mut [u8]) {
     }
 }
 
-/// Reads batches as a consumer does; returns what the last one held uncompressed.
+/// Reads batches as a consumer does and checks invariants; returns the decompression buffer, with the last compressed
+/// batch's records.
 fn examine(mut bytes: &[u8], from: i64, expected: Expected) -> Vec<u8> {
     let mut partition = Partition::new(0, 0, 0);
     let (mut room, mut contents) = (Vec::new(), Contents::default());

@@ -1,4 +1,4 @@
-//! What is fuzzed: whatever comes from brokers, and from records that lie with them.
+//! Fuzz targets: broker responses, received record batches, and written batches.
 
 mod answers;
 mod batches;

@@ -1,4 +1,4 @@
-//! What is written is read again: by the reader here, by the consumer, and by the protocol library.
+//! Fuzz target for written batches: each is read back by our reader, by the consumer, and by the protocol library.
 
 use std::sync::OnceLock;
 
@@ -17,19 +17,19 @@ use crate::wire::length;
 use crate::wire::produce::{self, ProduceHead};
 
 const LIMIT_BYTES: usize = 200_000;
-/// The shortest record, one that is no multiple of anything, one of a varint's limits, and one longer than a snappy block.
+/// Record sizes: the shortest, odd ones, varint limits, and one longer than a snappy block.
 const SIZES_BYTES: [usize; 6] = [32, 33, 63, 1_000, 8_192, 40_000];
 const COMPRESSIONS: [Compression; 5] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
 
-/// A record that was put into a batch.
+/// Record that was put into a batch, for comparison.
 struct Put {
     size_bytes: usize,
     key: Option<u32>,
     identity: Identity,
 }
 
-/// Makes batches in one buffer, one after the other, as the bytes say, and reads each.
+/// Fuzzes batch writing: builds batches in one reused buffer as the input directs, and verifies each.
 pub fn written_batches(input: &[u8]) {
     static TEMPLATES: OnceLock<[Option<RecordTemplates>; 2]> = OnceLock::new();
     let made = || [false, true].map(|keyed| RecordTemplates::new(&SIZES_BYTES, keyed, 0.5));
@@ -91,7 +91,7 @@ fn read_again(wire: &[u8], puts: &[Put], partition: &mut Partition) {
     assert!(faults == 0 && !contents.is_damaged && partition.track.missing() == 0, "{contents:?}");
 }
 
-/// A byte that changes is noticed, unless the broker may change it.
+/// Asserts that a changed byte is detected, except in base offset and leader epoch, which the broker may change.
 fn damage(wire: &[u8], at: usize, mask: u8) {
     let at = at % wire.len();
     let mut bytes = wire.to_vec();
@@ -102,7 +102,7 @@ fn damage(wire: &[u8], at: usize, mask: u8) {
     }
 }
 
-/// The request that it is sent in.
+/// Encodes a produce request with the batch and asserts that the library decodes it the same.
 fn ask(wire: &[u8], version: u8) {
     let version = produce::VERSIONS.0 + i16::from(version) % (produce::VERSIONS.1 - produce::VERSIONS.0 + 1);
     let mut bytes = Vec::new();
@@ -121,7 +121,7 @@ fn ask(wire: &[u8], version: u8) {
     assert!(found == Some((4, Some(wire))) && rest.is_empty(), "the library reads another request");
 }
 
-/// A batch of each compression, as a producer makes it.
+/// Seed inputs: one batch of each compression type, as a producer writes it.
 pub fn sample_batches() -> Vec<Vec<u8>> {
     let Some(templates) = RecordTemplates::new(&[40, 60], true, 0.5) else { return Vec::new() };
     let made = |compression| {

@@ -1,5 +1,5 @@
-//! What would make a hot thread wait is done by a thread of its own, which sends the result: making connections, asking
-//! who leads what, for offsets and producer ids. They are few, and held back after failures.
+//! Background tasks: blocking calls of a hot thread (connecting, metadata, offsets, producer ids), each in a thread of
+//! its own that sends the result. They are rare, and held back after failures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,55 +14,55 @@ use crate::session::{Address, Dialer, Session, patiently};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a hot thread receives from others.
+/// Message to a hot thread: result of a background task, new rate, or new assignment.
 pub(crate) enum Update {
-    /// A connection to this broker, and the version of produce requests that it speaks.
+    /// Broker id, and the connection to it with its produce request version, or the error.
     Connected(i32, Result<(Transport, i16)>),
-    /// Who leads what.
+    /// Cluster metadata: brokers and partition leaders.
     Metadata(Result<Metadata>),
-    /// Producer id and epoch.
+    /// Producer id and epoch of an idempotent producer.
     ProducerId(Result<(i64, i16)>),
-    /// The offsets of partitions, by partition id; those that could not be had are missing.
+    /// Offsets by partition id; partitions whose offset could not be read are missing.
     Offsets(OffsetSpec, BTreeMap<usize, i64>),
-    /// Records a second that are due from now on.
+    /// New target rate in records per second.
     Rate(f64),
-    /// The partitions that are this consumer's from now on, each by its id, with the offsets to begin at; the sender is
-    /// to be used once they were taken over.
+    /// New assignment of the consumer: start offsets by partition id. The consumer signals on the sender once it has
+    /// applied it.
     Assigned(BTreeMap<usize, i64>, Sender<()>),
 }
 
-/// What makes one wait, and is done on behalf of a hot thread.
+/// Blocking call that a background thread executes for a hot thread.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// Connects to the broker of this id.
+    /// Connects to the broker with this id at this address.
     Connect(i32, Address),
-    /// Asks who leads what, at one of these or of the bootstrap servers.
+    /// Requests metadata from the first of these brokers, then of the bootstrap servers, that answers.
     Metadata(Vec<Address>),
-    /// Asks for a producer id, likewise.
+    /// Requests a producer id from these brokers or the bootstrap servers; retries transient errors for up to 30 s.
     ProducerId(Vec<Address>),
-    /// Asks the leaders for offsets.
+    /// Requests the earliest or latest offsets of partitions from their leaders.
     Offsets(OffsetSpec, Vec<(Address, Vec<WantedPartition>)>),
 }
 
-/// How brokers are reached, and what is asked about.
+/// Access to the cluster: dialer, bootstrap servers, and the topics of metadata requests.
 struct Network {
     dialer: Arc<Dialer>,
     bootstrap: Arc<Vec<Address>>,
     topics: Arc<Vec<String>>,
 }
 
-/// Starts tasks on behalf of one hot thread.
+/// Starts background tasks for one hot thread and sends it their results.
 #[derive(Clone)]
 pub(crate) struct BackgroundTasks {
     network: Arc<Network>,
     sender: Sender<Update>,
     waker: Waker,
-    /// Where tasks are sent instead of being started: a simulation executes them.
+    /// Receives tasks instead of starting threads, so that a simulation executes them.
     #[cfg(test)]
     diverted: Option<Sender<Task>>,
 }
 
-/// A partition to ask for: its id, its topic and its number in the topic.
+/// Partition to request an offset for: partition id, topic name, and number within the topic.
 pub(crate) type WantedPartition = (usize, String, i32);
 
 impl Task {
@@ -94,7 +94,7 @@ impl Task {
         }
     }
 
-    /// What comes of it where it could not be begun.
+    /// Update that reports a task as failed when it could not be started.
     pub(crate) fn failed(&self, error: Error) -> Update {
         match self {
             Self::Connect(broker, _) => Update::Connected(*broker, Err(error)),
@@ -106,7 +106,7 @@ impl Task {
 }
 
 impl BackgroundTasks {
-    /// For the thread that `waker` wakes; results come out of the receiver.
+    /// Creates the task starter of the thread that `waker` wakes; returns it with the receiver of the updates.
     #[must_use]
     pub(crate) fn new(
         dialer: Arc<Dialer>,
@@ -126,26 +126,27 @@ impl BackgroundTasks {
         (tasks, receiver)
     }
 
-    /// Has all tasks go there.
+    /// Sends all tasks to `to` instead of starting threads.
     #[cfg(test)]
     pub(crate) fn divert(&mut self, to: Sender<Task>) {
         self.diverted = Some(to);
     }
 
-    /// What the broker knows the client by.
+    /// Client id sent to brokers.
     #[must_use]
     pub(crate) fn client_id(&self) -> &str {
         &self.network.dialer.client_id
     }
 
-    /// Sends an update from elsewhere.
+    /// Sends an update to the hot thread and wakes it.
     pub(crate) fn send(&self, update: Update) {
-        // The thread may be gone at the end of a run; then the update is not needed.
+        // The thread may have ended with the run; then the update is not needed.
         let _ = self.sender.send(update);
         self.waker.wake();
     }
 
-    /// Has a thread of its own do it, which sends what came of it.
+    /// Executes a task in a new thread, which sends the result; if the thread cannot start, an error is sent. Does not
+    /// block.
     pub(crate) fn start(&self, task: Task) {
         #[cfg(test)]
         if let Some(elsewhere) = &self.diverted {
@@ -163,11 +164,10 @@ impl BackgroundTasks {
     }
 }
 
-/// The offsets of these partitions, by partition id, as far as this broker knows them, and the error code of one that it does
-/// not.
+/// Requests offsets from a leader: returns those it reports, by partition id, and the last error code (0 for none).
 ///
 /// # Errors
-/// What the session said.
+/// Connection or protocol error of the session.
 pub(crate) fn offsets_at(
     session: &mut Session,
     which: OffsetSpec,

@@ -1,16 +1,16 @@
-//! How long a hot thread waits before it tries again.
+//! Exponential backoff of reconnects and retries.
 
-/// Doubles with every failure, up to a limit.
+/// Exponential backoff: doubles with every failure, up to a limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backoff {
-    /// After the first failure, in nanoseconds.
+    /// Wait after the first failure, in nanoseconds.
     pub(crate) first_nanoseconds: u64,
-    /// The longest wait, in nanoseconds.
+    /// Maximum wait, in nanoseconds.
     pub(crate) max_nanoseconds: u64,
 }
 
 impl Backoff {
-    /// The wait after so many failures in a row, in nanoseconds.
+    /// Wait after `failures` consecutive failures, in nanoseconds.
     pub(crate) fn after(self, failures: u32) -> u64 {
         let doubled = 2_u64.saturating_pow(failures.saturating_sub(1));
         self.first_nanoseconds.saturating_mul(doubled).min(self.max_nanoseconds)

@@ -1,4 +1,4 @@
-//! A broker as a hot thread sees it: the connection to it, and what is sent and answered on it.
+//! Broker as a hot thread sees it: connection state and in-flight requests.
 
 use std::io::{ErrorKind, Result, Write};
 
@@ -6,57 +6,57 @@ use super::link::Link;
 use crate::security::Transport;
 use crate::session::Address;
 
-/// Whether there is a connection.
+/// Connection state of a broker.
 pub(crate) enum Connection {
-    /// None; another attempt may be made at this moment, in nanoseconds since the epoch.
+    /// Disconnected; the next attempt may start at this time, in nanoseconds since the epoch.
     Down(u64),
-    /// One is being made.
+    /// Connection attempt in progress.
     Connecting,
-    /// There is one.
+    /// Connected.
     Up(Link),
 }
 
-/// Requests on one connection, and how they are answered: this is where producing and consuming differ.
+/// Requests and responses on one connection; implemented separately for producing and consuming.
 pub(crate) trait Exchange: Default {
-    /// Writes what there is room for; true when every request is written to its end.
+    /// Writes pending requests without blocking; true when all are written completely.
     ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of the connection.
     fn write(&mut self, stream: &mut Transport) -> Result<bool>;
 
-    /// Requests without an answer.
+    /// Number of in-flight requests.
     fn unanswered(&self) -> usize;
 
-    /// When the oldest of them was sent, in nanoseconds since the epoch.
+    /// When the oldest in-flight request was sent, in nanoseconds since the epoch; None when there is none.
     fn oldest_sent_at(&self) -> Option<u64>;
 
-    /// A connection was made, to a broker that speaks this version of produce requests.
+    /// Called when a connection is up; `produce_version` is the produce request version to use.
     fn connected(&mut self, produce_version: i16);
 
-    /// The connection is gone. What is unanswered stays for the thread to take back.
+    /// Called when the connection is lost. A producer's in-flight requests stay, for its thread to retry or fail.
     fn disconnected(&mut self);
 }
 
-/// A broker.
+/// A broker with its connection and in-flight requests.
 pub(crate) struct Broker<E> {
-    /// Its id.
+    /// Broker id.
     pub(crate) id: i32,
-    /// Where it listens.
+    /// Address that it listens on.
     pub(crate) address: Address,
-    /// The connection to it.
+    /// Connection state.
     pub(crate) connection: Connection,
-    /// How often connecting failed since it last worked.
+    /// Failures (failed attempts and lost connections) since a connection was last made.
     pub(crate) failures: u32,
-    /// True while writing waits for room on the connection.
+    /// True while unwritten bytes wait for room in the socket buffer.
     pub(crate) waits_for_room: bool,
-    /// It asked to be left alone until then, in nanoseconds since the epoch.
+    /// No requests are sent before this time, in nanoseconds since the epoch (throttled, or after an error).
     pub(crate) muted_until: u64,
-    /// What is sent and answered.
+    /// Requests and responses on the connection.
     pub(crate) exchange: E,
 }
 
 impl<E: Exchange> Broker<E> {
-    /// No connection is made yet.
+    /// Creates a broker without a connection.
     pub(crate) fn new(id: i32, address: Address) -> Self {
         Self {
             id,
@@ -69,20 +69,20 @@ impl<E: Exchange> Broker<E> {
         }
     }
 
-    /// True when there is a connection.
+    /// True when connected.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.connection, Connection::Up(_))
     }
 
-    /// True when there is a connection on which the broker accepts requests.
+    /// True when connected and not throttled at `now` (nanoseconds since the epoch).
     pub(crate) fn is_open(&self, now: u64) -> bool {
         self.is_up() && self.muted_until <= now
     }
 
-    /// Writes what there is room for; true when it is all written.
+    /// Writes and flushes pending requests without blocking; true when all is written, or there is no connection.
     ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of the connection.
     pub(crate) fn write(&mut self) -> Result<bool> {
         let Connection::Up(link) = &mut self.connection else { return Ok(true) };
         if !self.exchange.write(&mut link.stream)? {
@@ -95,14 +95,15 @@ impl<E: Exchange> Broker<E> {
         }
     }
 
-    /// There is a connection.
+    /// Marks the broker as connected and resets failures and throttling.
     pub(crate) fn up(&mut self, link: Link, produce_version: i16) {
         self.connection = Connection::Up(link);
         self.exchange.connected(produce_version);
         (self.failures, self.waits_for_room, self.muted_until) = (0, false, 0);
     }
 
-    /// The connection is gone, or could not be made; the next attempt follows after `wait(failures)`.
+    /// Marks the broker as disconnected, after a loss or a failed attempt; the next attempt may follow after
+    /// `wait(failures)` nanoseconds.
     pub(crate) fn down(&mut self, now: u64, wait: impl FnOnce(u32) -> u64) {
         self.failures += 1;
         self.connection = Connection::Down(now + wait(self.failures));

@@ -1,4 +1,4 @@
-//! What every hot thread has: its brokers, and the means to count, to report, and to be woken.
+//! Client of a hot thread: its brokers, metadata refresh, metrics, events and poller.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -21,41 +21,41 @@ use crate::names::Counter;
 use crate::security::Transport;
 use crate::shared::Shared;
 
-/// What a hot thread is given, whatever it does.
+/// Resources common to all hot threads, producing or consuming.
 pub(crate) struct ClientSetup {
-    /// What all see.
+    /// State shared by all threads of the run.
     pub(crate) shared: Arc<Shared>,
-    /// Where it counts.
+    /// Recorder of its metrics.
     pub(crate) recorder: Recorder,
-    /// Where it reports.
+    /// Reporter of its events.
     pub(crate) events: EventReporter,
-    /// Who leads what, to begin with.
+    /// Initial cluster metadata.
     pub(crate) metadata: Metadata,
-    /// What does for it what would make it wait.
+    /// Starts background tasks for blocking calls.
     pub(crate) tasks: BackgroundTasks,
-    /// What those bring.
+    /// Receiver of the results of background tasks and of other updates.
     pub(crate) updates: Receiver<Update>,
-    /// What wakes it.
+    /// Poller that the thread waits in.
     pub(crate) poller: Poller,
 }
 
-/// A hot thread's side of all its connections.
+/// Client side of all connections of a hot thread.
 pub(crate) struct Client<E> {
-    /// What all see.
+    /// State shared by all threads of the run.
     pub(crate) shared: Arc<Shared>,
-    /// Where it counts.
+    /// Recorder of its metrics.
     pub(crate) recorder: Recorder,
-    /// Where it reports.
+    /// Reporter of its events.
     pub(crate) events: EventReporter,
-    /// What does for it what would make it wait.
+    /// Starts background tasks for blocking calls.
     pub(crate) tasks: BackgroundTasks,
-    /// Every broker that was ever heard of: an index stays what it is.
+    /// Every broker that metadata has named; none is removed, so that indexes stay valid.
     pub(crate) brokers: Vec<Broker<E>>,
-    /// When metadata is asked for.
+    /// Schedule of metadata requests.
     pub(crate) refresh: Refresh,
-    /// How long to wait after failures.
+    /// Backoff after failures.
     pub(crate) backoff: Backoff,
-    /// When it wakes up.
+    /// Schedule of wake-ups and upkeep.
     pub(crate) wake_up: WakeUp,
     pub(super) updates: Receiver<Update>,
     pub(super) poller: Poller,
@@ -64,7 +64,7 @@ pub(crate) struct Client<E> {
 }
 
 impl<E: Exchange> Client<E> {
-    /// Without brokers: those come with metadata.
+    /// Creates a client without brokers; metadata adds them.
     pub(crate) fn new(setup: ClientSetup, backoff: Backoff) -> Self {
         Self {
             shared: setup.shared,
@@ -82,13 +82,14 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// What the next request carries, and its answer.
+    /// Returns the correlation id of the next request.
     pub(crate) fn next_correlation(&mut self) -> i32 {
         self.correlation = self.correlation.wrapping_add(1);
         self.correlation
     }
 
-    /// Takes over who leads what; what has changed of it.
+    /// Applies new metadata to brokers and partitions and returns the leader changes; requests metadata again while a
+    /// partition has no leader.
     pub(crate) fn take_over(&mut self, metadata: &Metadata, partitions: &mut [impl HasLeader]) -> Vec<LeaderChange> {
         let changes = leaders::take_over(metadata, &mut self.brokers, partitions);
         if leaders::leaderless(partitions) > 0 {
@@ -97,7 +98,8 @@ impl<E: Exchange> Client<E> {
         changes
     }
 
-    /// Writes to a broker what there is room for, and waits for room for the rest; true when all is written.
+    /// Writes pending requests to a broker without blocking, and polls for write readiness while some are left; true
+    /// when all is written.
     pub(super) fn write(&mut self, broker: usize) -> std::io::Result<bool> {
         let found = &mut self.brokers[broker];
         let is_written = found.write()?;
@@ -106,14 +108,14 @@ impl<E: Exchange> Client<E> {
             if let super::broker::Connection::Up(link) = &found.connection
                 && let Some(socket) = link.stream.socket()
             {
-                // It fails only for a connection that is broken, which reading finds out.
+                // It fails only for a broken connection, which the next read reports.
                 let _ = self.poller.want_write(socket, broker, !is_written);
             }
         }
         Ok(is_written)
     }
 
-    /// A connection was made, or could not be.
+    /// Handles the result of a connection attempt: registers the connection, or schedules the next attempt.
     pub(super) fn connected(&mut self, id: i32, outcome: Result<(Transport, i16)>, now: u64) {
         let Some(broker) = self.brokers.iter().position(|broker| broker.id == id) else { return };
         let linked = outcome.and_then(|(stream, version)| {
@@ -142,7 +144,7 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// Gives a connection up, for a reason in words.
+    /// Closes a connection, schedules the next attempt, and reports the reason.
     pub(super) fn close(&mut self, broker: usize, reason: &str, now: u64) {
         let found = &mut self.brokers[broker];
         let detail = json!({
@@ -155,7 +157,7 @@ impl<E: Exchange> Client<E> {
         self.refresh.want();
     }
 
-    /// A broker asks not to be sent anything for a while.
+    /// Applies and reports a broker's throttle time: no requests are sent to it for this many milliseconds.
     pub(crate) fn throttled(&mut self, broker: usize, milliseconds: u64, now: u64) {
         let found = &mut self.brokers[broker];
         found.muted_until = now + milliseconds * 1_000_000;

@@ -1,4 +1,4 @@
-//! Events, printed by a thread of their own so that no hot thread waits for their reader.
+//! Event reporting: a thread of its own prints events, so that no hot thread blocks on output.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use cliffwatch_measure::output::Output;
 use serde_json::{Value, json};
 
-/// Events of one name and subject are first so far apart, then twice as far with each that comes; those in between are
-/// counted.
+/// Minimum interval between recurring events of one name and subject; it doubles with each that is reported, and those
+/// in between are counted.
 const APART: Duration = Duration::from_secs(1);
-/// … up to this, so that an outage of a day takes no more than a few lines an hour.
+/// Upper limit of that interval, so that a day's outage takes only a few lines an hour.
 const APART_MAX: Duration = Duration::from_secs(600);
 
-/// Passes events to the thread that prints them.
+/// Sends events to the thread that prints them, and limits how often recurring ones are reported.
 pub(crate) struct EventReporter {
     sender: Sender<(&'static str, Value)>,
     recent: BTreeMap<(&'static str, String), Recent>,
 }
 
-/// An event that was reported lately.
+/// Rate limit of one recurring event: last report, current interval, suppressed count.
 struct Recent {
     reported: Instant,
     apart: Duration,
@@ -34,30 +34,30 @@ impl Clone for EventReporter {
 }
 
 impl EventReporter {
-    /// Starts to print on `output`; the thread ends once all reporters are gone.
+    /// Starts the thread that prints events on `output`; it ends once all reporters are dropped, or printing fails.
     ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of starting the thread.
     pub(crate) fn start(output: Output) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new().name("events".to_owned()).spawn(move || print(&receiver, &output))?;
         Ok((Self { sender, recent: BTreeMap::new() }, thread))
     }
 
-    /// Discards events.
+    /// Reporter that discards events.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
         Self { sender: channel().0, recent: BTreeMap::new() }
     }
 
-    /// Something happened.
+    /// Reports an event at once.
     pub(crate) fn report(&self, name: &'static str, detail: Value) {
-        // The thread that prints them has ended when the run is over.
+        // Sending fails once the printing thread has ended, after the run.
         let _ = self.sender.send((name, detail));
     }
 
-    /// Something happened to `subject` that may go on happening: reported ever less often while it does, with how many came
-    /// since.
+    /// Reports an event about `subject` that may recur: at intervals that grow from 1 s to 10 min while it does, with
+    /// the number suppressed since the last report as `held_back`.
     pub(crate) fn report_recurring(&mut self, name: &'static str, subject: &str, detail: Value) {
         self.report_at(Instant::now(), name, subject, detail);
     }
@@ -70,7 +70,7 @@ impl EventReporter {
             recent.held_back += 1;
             return;
         }
-        // After a pause it is something new.
+        // After a pause of twice the interval it counts as a new event.
         let goes_on = since < 2 * recent.apart;
         recent.apart = if goes_on { (2 * recent.apart).min(APART_MAX) } else { APART };
         recent.reported = now;
@@ -84,7 +84,7 @@ impl EventReporter {
 
 fn print(receiver: &Receiver<(&'static str, Value)>, output: &Output) {
     while let Ok((name, detail)) = receiver.recv() {
-        // The reader of the output has gone: printing the next window fails too, and that ends the run.
+        // The output is closed: printing the next window fails too, and that ends the run.
         if output.event(name, detail).is_err() {
             return;
         }

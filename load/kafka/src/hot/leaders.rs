@@ -1,26 +1,27 @@
-//! Which broker leads each partition of a hot thread.
+//! Partition leaders of a hot thread, updated from metadata.
 
 use crate::admin::Metadata;
 use crate::session::Address;
 
 use super::broker::{Broker, Exchange};
 
-/// A partition whose leader a hot thread follows.
+/// Partition whose leader is updated from metadata.
 pub(crate) trait HasLeader {
-    /// Its topic, by index, and its number in the topic.
+    /// Topic index, and partition number within the topic.
     fn topic_partition(&self) -> (usize, i32);
 
-    /// Its leader, by index among the thread's brokers; None while it has none.
+    /// Index of the leader among the client's brokers; None while there is none.
     fn leader(&self) -> Option<usize>;
 
-    /// Another broker leads it now, or none.
+    /// Sets a new leader, or none.
     fn set_leader(&mut self, leader: Option<usize>);
 }
 
-/// A partition's leader before and after metadata was taken over, by index among the brokers.
+/// Leader change of a partition: broker indexes before and after, None for no leader.
 pub(crate) type LeaderChange = (Option<usize>, Option<usize>);
 
-/// Takes over who leads what. Brokers keep their indexes; new ones are appended.
+/// Applies metadata to brokers and partitions, and returns the leader changes. Brokers keep their indexes; new ones are
+/// appended.
 pub(crate) fn take_over<E: Exchange>(
     metadata: &Metadata,
     brokers: &mut Vec<Broker<E>>,
@@ -50,7 +51,7 @@ pub(crate) fn leaderless(partitions: &[impl HasLeader]) -> usize {
     partitions.iter().filter(|partition| partition.leader().is_none()).count()
 }
 
-/// Where brokers listen that are connected now: they can be asked.
+/// Addresses of the brokers that are connected now.
 pub(crate) fn known_addresses<E: Exchange>(brokers: &[Broker<E>]) -> Vec<Address> {
     brokers.iter().filter(|broker| broker.is_up()).map(|broker| broker.address.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! A connection that is read without waiting, answer by answer.
+//! Non-blocking connection that splits its input into responses.
 
 use std::io::{Error, ErrorKind, Read, Result};
 use std::ops::Range;
@@ -6,25 +6,25 @@ use std::ops::Range;
 use crate::security::Transport;
 
 const INPUT_BYTES: usize = 64 * 1024;
-/// An answer that claims to be longer is not one.
+/// Maximum response length; a longer one is rejected as invalid.
 const ANSWER_MAX: usize = 256 * 1024 * 1024;
 const LENGTH_BYTES: usize = 4;
 
-/// A connection and what was read from it.
+/// A non-blocking connection and its input buffer.
 pub(crate) struct Link {
     /// The connection, in non-blocking mode.
     pub(crate) stream: Transport,
-    /// Room for whole answers; its length is what there is of it. May be taken out while an answer is looked at.
+    /// Input buffer; grows to hold a whole response. May be taken out while a response is processed.
     pub(crate) input: Vec<u8>,
     from: usize,
     to: usize,
 }
 
 impl Link {
-    /// Takes over a connection on which nothing is under way.
+    /// Wraps a connection without requests in flight, and makes it non-blocking.
     ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of setting the socket to non-blocking.
     pub(crate) fn new(stream: Transport) -> Result<Self> {
         if let Some(socket) = stream.socket() {
             socket.set_nonblocking(true)?;
@@ -32,10 +32,10 @@ impl Link {
         Ok(Self { stream, input: vec![0; INPUT_BYTES], from: 0, to: 0 })
     }
 
-    /// Reads what has come. True when there may be more.
+    /// Reads once without blocking. True when more may be readable.
     ///
     /// # Errors
-    /// What the system said; `UnexpectedEof` when the other side has closed the connection.
+    /// I/O error of the connection; `UnexpectedEof` when the broker has closed it; `InvalidData` for an invalid length.
     pub(crate) fn receive(&mut self) -> Result<bool> {
         self.make_room()?;
         let room = self.input.len() - self.to;
@@ -43,7 +43,7 @@ impl Link {
             Ok(0) => Err(Error::new(ErrorKind::UnexpectedEof, "the broker closed the connection")),
             Ok(count) => {
                 self.to += count;
-                // TLS may hold more than it gave, without the connection becoming readable again.
+                // TLS may have buffered more than it returned, without the socket becoming readable again.
                 Ok(count == room || matches!(self.stream, Transport::Tls(_)))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -70,7 +70,7 @@ impl Link {
             (self.from, self.to) = (0, self.to - self.from);
         }
         if needed > self.input.len() {
-            // A little more than what is needed, so that answers of like length find room.
+            // A quarter more than needed, so that responses of similar length fit.
             let wanted = needed + needed / 4;
             self.input.reserve_exact(wanted - self.input.len());
             self.input.resize(wanted, 0);
@@ -78,10 +78,10 @@ impl Link {
         Ok(())
     }
 
-    /// Where the next whole answer lies in `input`, its length not included.
+    /// Returns the range in `input` of the next complete response, without its length field; None if none is complete.
     ///
     /// # Errors
-    /// `InvalidData` when what was read cannot be an answer.
+    /// `InvalidData` when the announced length is negative or above `ANSWER_MAX`.
     pub(crate) fn answer(&mut self) -> Result<Option<Range<usize>>> {
         let Some(length) = self.announced()? else { return Ok(None) };
         if self.to - self.from < length {

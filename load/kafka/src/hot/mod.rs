@@ -1,4 +1,4 @@
-//! What both hot paths, producing and consuming, are made of: one thread each that never waits but in `Poller::wait`.
+//! Hot path shared by producers and consumers: one thread each, which blocks only in `Poller::wait`.
 
 pub(crate) mod background;
 pub(crate) mod backoff;

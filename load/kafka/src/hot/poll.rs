@@ -1,4 +1,4 @@
-//! Waiting for connections, messages and moments at once.
+//! Poller: waits for sockets, a wake-up or a timeout (epoll and eventfd).
 
 use std::io::{Error, Result};
 use std::mem::MaybeUninit;
@@ -12,40 +12,42 @@ const WAKE: u64 = u64::MAX;
 const EVENTS_AT_ONCE: usize = 64;
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// What a thread waits with.
+/// epoll instance that a hot thread waits in, with an eventfd to wake it.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     wake: Arc<OwnedFd>,
 }
 
-/// Wakes a thread that waits.
+/// Wakes the thread that waits in a poller; may be used from any thread.
 #[derive(Clone)]
 pub(crate) struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// Makes the present wait of the poller, or its next, end at once.
+    /// Ends the poller's current wait, or its next, at once. Does not block.
     pub(crate) fn wake(&self) {
-        // It fails only when the counter is full, and then the thread is about to be woken anyway.
+        // It fails only when the counter is full, and then a wake-up is pending already.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }
 
-/// What happened on a connection.
+/// Readiness of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Readiness {
-    /// What it was registered as.
+    /// Token that the connection was registered with.
     pub(crate) token: usize,
-    /// It can be read from, or has ended.
+    /// Readable, closed or failed.
     pub(crate) readable: bool,
-    /// It can be written to.
+    /// Writable.
     pub(crate) writable: bool,
 }
 
 impl Poller {
+    /// Creates a poller and sets the calling thread's timer slack to 1 ns.
+    ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of the system call.
     pub(crate) fn new() -> Result<Self> {
-        // The kernel may end a wait by so much late, to save wake-ups; 50 µs by default.
+        // Timer slack: how late the kernel may end a wait, to save wake-ups; 50 µs by default, 1 ns here.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).map_err(Error::from)?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
@@ -53,33 +55,34 @@ impl Poller {
         Ok(Self { epoll, wake })
     }
 
-    /// What ends this poller's waits.
+    /// Waker of this poller.
     #[must_use]
     pub(crate) fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.wake))
     }
 
-    /// Watches for what can be read. What is dropped is no longer watched.
+    /// Registers a socket for read readiness, reported with `token`. Closing the socket removes it.
     ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of the system call.
     pub(crate) fn add(&self, source: &impl AsFd, token: usize) -> Result<()> {
         Ok(epoll::add(&self.epoll, source, EventData::new_u64(token as u64), EventFlags::IN)?)
     }
 
-    /// Watches, or no longer watches, for room to write.
+    /// Turns write readiness of a registered socket on or off; read readiness stays on.
     ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of the system call.
     pub(crate) fn want_write(&self, source: &impl AsFd, token: usize, wanted: bool) -> Result<()> {
         let flags = if wanted { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token as u64), flags)?)
     }
 
-    /// Waits until something happens, `nanoseconds` have passed, or the waker was used.
+    /// Blocks until a socket is ready, `nanoseconds` have passed, or the waker was used; calls `happened` for each
+    /// socket that is ready. A signal ends the wait early.
     ///
     /// # Errors
-    /// What the system said.
+    /// I/O error of the system call.
     pub(crate) fn wait(&self, nanoseconds: u64, mut happened: impl FnMut(Readiness)) -> Result<()> {
         let (whole, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
         let timeout = Timespec { tv_sec: whole.cast_signed(), tv_nsec: rest.cast_signed() };

@@ -1,6 +1,6 @@
-//! Being woken in time.
+//! Scheduler time slice of hot threads, for short wake-up latency.
 
-/// How long a hot thread runs before others get a turn, and so how soon it gets its own: the shortest that there is.
+/// Scheduler time slice of a hot thread, the shortest that the kernel accepts: shorter slices are scheduled sooner.
 const SLICE_NANOSECONDS: u64 = 100_000;
 
 /// The kernel's `struct sched_attr`, in its first version.
@@ -17,8 +17,8 @@ struct Attributes {
     period: u64,
 }
 
-/// Asks for short turns of the processor: since Linux 6.12 a thread with shorter turns than others gets them sooner when
-/// it wakes up, and no more of them. Where the kernel does not know that, or does not allow it, nothing changes.
+/// Sets the calling thread's scheduler time slice to 100 µs. Since Linux 6.12 a thread with a shorter slice runs sooner
+/// after it wakes up, without more processor time. No effect where the kernel does not support or allow it.
 pub fn take_short_turns() {
     let mut attributes = Attributes::default();
     let size = size_of::<Attributes>();

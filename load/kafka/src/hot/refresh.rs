@@ -1,11 +1,11 @@
-//! When a hot thread asks anew who leads what.
+//! Metadata refresh of a hot thread: when the next request is due.
 
 use cliffwatch_measure::NANOSECONDS;
 
-/// Metadata is asked for this often although nothing seems wrong.
+/// Interval of metadata requests while nothing is wrong: 300 s.
 const AGE_NANOSECONDS: u64 = 300 * NANOSECONDS;
 
-/// The state of a thread's requests for metadata. Moments are nanoseconds since the epoch.
+/// State of a thread's metadata requests. Times are nanoseconds since the epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Refresh {
     is_under_way: bool,
@@ -15,12 +15,12 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    /// What is known of leaders may be wrong.
+    /// Requests a refresh as soon as possible, because leaders may have changed.
     pub(crate) fn want(&mut self) {
         self.is_wanted = true;
     }
 
-    /// True when metadata has to be asked for now; it is then taken to be.
+    /// True when the caller has to request metadata now; the request is then recorded as in flight.
     pub(crate) fn starts(&mut self, now: u64) -> bool {
         let is_held_back = self.failures > 0 && self.next_at > now;
         let is_due = if self.is_wanted { !is_held_back } else { self.next_at <= now };
@@ -32,13 +32,13 @@ impl Refresh {
         starts
     }
 
-    /// Metadata arrived. Where it does not name every leader, the caller requests it again.
+    /// Records that metadata arrived. If a partition has no leader, the caller asks for another refresh with `want`.
     pub(crate) fn succeeded(&mut self, now: u64) {
         (self.is_under_way, self.is_wanted, self.failures) = (false, false, 0);
         self.next_at = now + AGE_NANOSECONDS;
     }
 
-    /// No broker answered; the next attempt follows after `wait(failures)`.
+    /// Records that the metadata request failed; the next attempt follows after `wait(failures)` nanoseconds.
     pub(crate) fn failed(&mut self, now: u64, wait: impl FnOnce(u32) -> u64) {
         (self.is_under_way, self.is_wanted) = (false, true);
         self.failures += 1;

@@ -1,4 +1,4 @@
-//! The turns of a hot thread: it acts, waits in its poller, and reads what has arrived.
+//! Event loop of a hot thread: take updates, act, wait in the poller, read responses.
 
 use super::background::{Task, Update};
 use super::broker::{Connection, Exchange};
@@ -10,43 +10,43 @@ use crate::admin::Metadata;
 use crate::error::{Error, Result};
 use serde_json::json;
 
-/// A thread that never waits but in its poller. What differs between producing and consuming is asked for; the rest is
-/// done here, once. Brokers are given by index, moments in nanoseconds since the epoch.
+/// Event loop of a thread that blocks only in its poller. Producers and consumers implement the required methods; the
+/// rest is common. Brokers are given by index, times in nanoseconds since the epoch.
 pub(crate) trait HotThread {
-    /// What is sent and answered on its connections.
+    /// Type of the requests and responses on its connections.
     type Exchange: Exchange;
 
-    /// Its side of all connections.
+    /// Client side of all its connections.
     fn client(&mut self) -> &mut Client<Self::Exchange>;
 
-    /// Does what is to be done now. How long nothing is to be done after that, in nanoseconds; None at its end.
+    /// Does the work that is due, and returns the nanoseconds to wait before the next turn; None once all is done.
     fn turn(&mut self, now: u64) -> Option<u64>;
 
-    /// Takes an answer; false when it is none to the oldest request.
+    /// Processes a response; false when it is malformed or does not answer the oldest in-flight request.
     fn answered(&mut self, broker: usize, answer: &[u8], now: u64) -> bool;
 
-    /// Takes over who leads what.
+    /// Applies new metadata.
     fn learn(&mut self, metadata: Metadata);
 
-    /// Takes an update that is not of connections or metadata.
+    /// Processes an update other than of connections or metadata.
     fn update(&mut self, update: Update, now: u64);
 
     /// True when a connection to this broker is needed.
     fn needs(&self, broker: usize) -> bool;
 
-    /// Requests to this broker are written to their end.
+    /// Called when all requests to this broker are written completely.
     fn written(&mut self, broker: usize);
 
-    /// A connection has ended: takes back what was not answered.
+    /// Called when a connection is lost, to retry or fail its in-flight requests.
     fn disconnected(&mut self, broker: usize, now: u64);
 
-    /// How long a request may go without an answer, in nanoseconds.
+    /// Request timeout in nanoseconds.
     fn request_timeout(&self) -> u64;
 
-    /// Takes turns until there are none left.
+    /// Runs the event loop until `turn` returns None. Blocks.
     ///
     /// # Errors
-    /// What the system said of waiting.
+    /// I/O error of the poller.
     fn take_turns(&mut self) -> Result<()> {
         let fault = |source| Error::Connection { doing: "waiting for connections".to_owned(), source };
         take_short_turns();
@@ -65,7 +65,7 @@ pub(crate) trait HotThread {
         }
     }
 
-    /// Takes what background tasks brought.
+    /// Processes all pending updates from background tasks and other threads.
     fn receive_updates(&mut self, now: u64) {
         while let Ok(update) = self.client().updates.try_recv() {
             match update {
@@ -84,7 +84,7 @@ pub(crate) trait HotThread {
         }
     }
 
-    /// Makes the connections that are needed, gives up those that do not answer, and asks for metadata when that is due.
+    /// Starts the connections that are needed, closes those with a timed-out request, and requests metadata when due.
     fn keep_connections(&mut self, now: u64) {
         let timeout = self.request_timeout();
         for broker in 0..self.client().brokers.len() {
@@ -106,7 +106,7 @@ pub(crate) trait HotThread {
         }
     }
 
-    /// Writes what there is room for; what is left goes on when there is room again.
+    /// Writes pending requests to a broker without blocking; the rest follows when the socket is writable again.
     fn write(&mut self, broker: usize, now: u64) {
         match self.client().write(broker) {
             Ok(true) => self.written(broker),
@@ -115,7 +115,7 @@ pub(crate) trait HotThread {
         }
     }
 
-    /// A connection can be read from or written to.
+    /// Handles a ready connection: writes, then reads.
     fn attend(&mut self, ready: Readiness) {
         if ready.writable {
             let now = self.client().shared.clock.now();
@@ -126,12 +126,12 @@ pub(crate) trait HotThread {
         }
     }
 
-    /// Reads all that has arrived from a broker, answer by answer.
+    /// Reads all available input of a broker and processes each complete response; closes the connection on an error.
     fn read(&mut self, broker: usize) {
         loop {
             let Connection::Up(link) = &mut self.client().brokers[broker].connection else { return };
             let received = link.receive();
-            // Not before: a thread that is held up in between would report an answer as earlier than it came.
+            // After the read, not before: otherwise a delay in between would date a response earlier than it arrived.
             let now = self.client().shared.clock.now();
             loop {
                 let Connection::Up(link) = &mut self.client().brokers[broker].connection else { return };
@@ -164,7 +164,7 @@ pub(crate) trait HotThread {
         }
     }
 
-    /// Gives a connection up, for a reason in words.
+    /// Closes a connection, reports the reason, and handles its in-flight requests.
     fn disconnect(&mut self, broker: usize, reason: &str, now: u64) {
         self.client().close(broker, reason, now);
         self.disconnected(broker, now);

@@ -1,20 +1,20 @@
-//! Which key a record has, and which partition a key belongs to.
+//! Record keys: their distribution, and the partition of a key.
 
 use crate::batch::write::key_text;
 use crate::config::{KeyDistribution, KeySettings};
 
-/// Xorshift numbers that are the same for the same seed.
+/// Xorshift64* pseudo-random generator; the same seed gives the same numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Xorshift(u64);
 
 impl Xorshift {
-    /// Any seed will do.
+    /// Generator with any seed, including 0.
     #[must_use]
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// The next one: xorshift64*.
+    /// Next number of the sequence; never 0.
     pub(crate) fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -22,21 +22,21 @@ impl Xorshift {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// From 0 up to 1.
+    /// Next number as a fraction, from 0 up to and without 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Indexes with weights, drawn at random.
+/// Random indexes drawn by weight.
 #[derive(Debug, Clone)]
 pub(crate) struct Weighted {
-    /// Up to and including each index, as shares of the whole.
+    /// Cumulative weights by index, normalized to 1.
     sums: Vec<f64>,
 }
 
 impl Weighted {
-    /// At least one weight, all above 0.
+    /// Distribution with the weight of each index; at least one weight, all above 0.
     #[must_use]
     pub(crate) fn new(weights: impl Iterator<Item = f64>) -> Self {
         let mut sum = 0.0;
@@ -50,7 +50,7 @@ impl Weighted {
         Self { sums }
     }
 
-    /// An index.
+    /// Draws an index.
     pub(crate) fn draw(&self, random: &mut Xorshift) -> usize {
         if self.sums.len() == 1 {
             return 0;
@@ -60,7 +60,7 @@ impl Weighted {
     }
 }
 
-/// The keys of a producer's records.
+/// Generator of the keys of a producer's records.
 pub(crate) struct Keys {
     settings: KeySettings,
     zipf: Option<Weighted>,
@@ -68,7 +68,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// As the settings say.
+    /// Generator with these settings.
     #[must_use]
     pub(crate) fn new(settings: KeySettings) -> Self {
         let weight = |number: u32| (f64::from(number) + 1.0).powf(-settings.exponent);
@@ -83,7 +83,7 @@ impl Keys {
         self.settings.distribution != KeyDistribution::None
     }
 
-    /// The key of the next record.
+    /// Draws the next record's key; None for records without keys.
     pub(crate) fn draw(&mut self, random: &mut Xorshift) -> Option<u32> {
         match self.settings.distribution {
             KeyDistribution::None => None,
@@ -98,13 +98,13 @@ impl Keys {
     }
 }
 
-/// The partition, of so many, that Kafka's own client sends this key to.
+/// Partition of a key, out of `partitions` (at least 1), as Kafka's default partitioner assigns it (murmur2).
 #[must_use]
 pub(crate) fn partition_of(key: u32, partitions: usize) -> usize {
     (murmur2(&key_text(key)) & 0x7fff_ffff) as usize % partitions
 }
 
-/// The hash that Kafka's own client takes of a key.
+/// Murmur2 hash as Kafka's Java client computes it for keys.
 fn murmur2(bytes: &[u8]) -> u32 {
     const MULTIPLIER: u32 = 0x5bd1_e995;
     let mut hash = 0x9747_b28c_u32 ^ bytes.len() as u32;

@@ -1,11 +1,11 @@
-//! Makes the records that are due, in batches of one partition each.
+//! Makes the records that are due and appends them to the open batch of their partition.
 
 use cliffwatch_measure::record::Identity;
 
 use super::{PartitionQueue, Producer, keys};
 use crate::batch::write::Batch;
 
-/// Records made before connections are looked after again.
+/// Most records made per turn, before connections are served again.
 pub(super) const RECORDS_AT_ONCE: usize = 2_048;
 
 impl Producer {
@@ -13,7 +13,7 @@ impl Producer {
         self.live_bytes + self.settings.batch_size_bytes.min(self.shapes.record_bytes_max(0)) <= self.buffer_bytes
     }
 
-    /// Makes the records that are due; returns how many.
+    /// Makes the records that are due, while buffer memory lasts; returns how many.
     pub(super) fn make(&mut self, now: u64) -> usize {
         let is_unbounded = self.pace.is_unbounded();
         let mut made = 0;
@@ -22,7 +22,7 @@ impl Producer {
                 break;
             }
             if is_unbounded {
-                // Ahead by a request: more would only go through the caches twice.
+                // At most a request's size ahead: more would only go through the caches twice.
                 let ahead = self.live_bytes - self.in_flight_bytes;
                 if ahead >= self.settings.request_size_bytes {
                     break;
@@ -83,7 +83,7 @@ impl Producer {
         }
     }
 
-    /// A batch goes to one partition and the next batch to the next that can be expected to take it.
+    /// Partition of a record without a key: that of the open batch, or else the next available one.
     fn partition_without_key(&mut self) -> usize {
         if self.queues[self.current].open.is_some() {
             return self.current;
@@ -108,7 +108,7 @@ impl Producer {
         }
     }
 
-    /// Keeps a buffer for the next batch, unless those that are kept and those in use are enough.
+    /// Keeps a batch's buffer for reuse, unless all buffers together would exceed `buffer_bytes`.
     pub(super) fn keep_buffer(&mut self, batch: Batch) {
         let bytes = batch.memory_bytes();
         if self.live_bytes + self.spare_bytes + bytes <= self.buffer_bytes {
@@ -125,7 +125,7 @@ impl Producer {
         }
     }
 
-    /// Lists partitions whose open batch has waited long enough.
+    /// Lists partitions for sending whose open batch has lingered long enough; after the load's end, all of them.
     pub(super) fn list_due(&mut self, now: u64) {
         let is_over = self.over_since.is_some();
         while let Some(&(partition, until)) = self.opened.front() {

@@ -1,7 +1,7 @@
-//! One producer: a thread that makes records when they are due and sends them in batches.
+//! Producer thread: makes records when they are due and sends them in batches.
 //!
-//! It never waits but for its poller. Records that are due while there is no room stay on the schedule, which needs no
-//! memory, and keep their due time.
+//! It blocks only in its poller. Records due while the buffer is full are made later: the schedule needs no memory for
+//! them, and they keep their due time.
 
 pub(crate) mod keys;
 mod make;
@@ -35,35 +35,35 @@ use pace::Pace;
 use queue::PartitionQueue;
 use requests::Requests;
 
-/// Records that fall due within this are made together, where they come so fast: more requests than that fill a processor,
-/// and then wait for each other.
+/// Shortest linger at high rates, in nanoseconds: records that fall due within it are made together, because more
+/// requests would keep a processor busy and queue behind each other.
 const GRAIN_NANOSECONDS: u64 = 80_000;
 
-/// What became of a producer's records.
+/// Result of one producer: records made, failed and unsent.
 pub(crate) struct Produced {
-    /// What its records carry.
+    /// Producer number in its records: the run's incarnation, and the producer's index in the low 8 bits.
     pub(crate) identity: u32,
-    /// Of each partition, by id: how many records were made, and which of them will never be acknowledged.
+    /// By partition id: number of records made, and the sequences of those that were never acknowledged.
     pub(crate) partitions: Vec<(u64, Vec<Sequences>)>,
-    /// Records that were due before the load's end and were never made, because there was no room for them.
+    /// Records due before the load's end that were never made, because the buffer was full.
     pub(crate) unsent: u64,
 }
 
-/// What a producer is given.
+/// Parameters of a producer.
 pub(crate) struct ProducerSetup {
-    /// Its number among the producers, from 0 on.
+    /// Index of the producer, from 0.
     pub(crate) number: u32,
-    /// What every hot thread is given.
+    /// Connections, metadata and channels of its thread.
     pub(crate) client: ClientSetup,
-    /// What was asked for.
+    /// Producer settings.
     pub(crate) settings: Arc<config::ProducerSettings>,
-    /// When its records are due.
+    /// Due times of its records.
     pub(crate) pace: Pace,
-    /// Given by the broker, for idempotence.
+    /// Producer id and epoch from the broker; None without idempotence.
     pub(crate) producer_id: Option<(i64, i16)>,
 }
 
-/// Makes and sends records.
+/// Producer thread's state: partition queues, batch buffers and connections.
 pub(crate) struct Producer {
     identity: u32,
     client: Client<Requests>,
@@ -73,17 +73,17 @@ pub(crate) struct Producer {
     sizes: Weighted,
     keys: Keys,
     random: Xorshift,
-    /// Records that were made.
+    /// Number of records made, plus the producer's index.
     made: u64,
-    /// One for each partition, by id.
+    /// Partition queues, by partition id.
     queues: Vec<PartitionQueue>,
-    /// The first partition of each topic, and the one after its last.
+    /// Range of partition ids of each topic, the end exclusive.
     topic_ranges: Vec<(usize, usize)>,
-    /// Partitions with something to send.
+    /// Partitions with batches to send.
     listed: VecDeque<usize>,
-    /// Partitions with an open batch and the moment until which it is, in order of it.
+    /// Partitions with the time until which their open batch lingers, in order of that time.
     opened: VecDeque<(usize, u64)>,
-    /// The partition that records without keys go to at present.
+    /// Partition of the current batch without keys.
     current: usize,
     spare: Vec<Batch>,
     spare_bytes: usize,
@@ -91,7 +91,7 @@ pub(crate) struct Producer {
     live_bytes: usize,
     in_flight_bytes: usize,
     linger: u64,
-    /// Why a partition last needed another producer id.
+    /// Reason of the latest producer id reset.
     reset_reason: &'static str,
     is_asking_id: bool,
     over_since: Option<u64>,
@@ -100,7 +100,7 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    /// Makes one; `run` makes it work. None when record sizes are too small, which checked settings rule out.
+    /// Producer ready to `run`. None when record sizes are too small, which checked settings rule out.
     #[must_use]
     pub(crate) fn new(setup: ProducerSetup) -> Option<Self> {
         let settings = setup.settings;
@@ -134,7 +134,7 @@ impl Producer {
             topic_ranges,
             listed: VecDeque::with_capacity(count),
             opened: VecDeque::with_capacity(count),
-            // Producers begin at different partitions.
+            // Each producer starts at another partition.
             current: setup.number as usize * count / settings.producers as usize % count,
             queues,
             spare: Vec::new(),
@@ -154,16 +154,16 @@ impl Producer {
         Some(producer)
     }
 
-    /// Works until the load is over and every record is acknowledged or failed.
+    /// Runs until the load is over and every record is acknowledged or failed, or the drain timeout has passed; blocks.
     ///
     /// # Errors
-    /// What the system said of waiting.
+    /// `Error::Connection` when polling fails.
     pub(crate) fn run(mut self) -> Result<Produced> {
         self.take_turns()?;
         Ok(self.finish())
     }
 
-    /// After its last turn: what became of its records.
+    /// Fails what is left unacknowledged, counts unsent records, and returns the result.
     pub(crate) fn finish(mut self) -> Produced {
         let late = self.client.shared.clock.now();
         self.show(late);
@@ -186,18 +186,18 @@ impl Producer {
         (self.is_complete() && is_answered) || now > since + self.client.shared.drain_nanoseconds
     }
 
-    /// True when nothing is left to make or to send.
+    /// True when all due records are made, and each is acknowledged or failed.
     fn is_complete(&self) -> bool {
         self.live_bytes == 0 && !self.has_due()
     }
 
-    /// True while the load goes on, and after it for as long as there are records that were due before its end.
+    /// True during the load, and after it while records due before its end are not made yet.
     fn has_due(&self) -> bool {
         self.over_since.is_none_or(|since| !self.pace.is_unbounded() && self.pace.due(since) < since)
     }
 
-    /// When there is something to do, if nothing happens before. A record that is due has to be made only when its batch
-    /// is due to be sent, or would be full.
+    /// Time until which the thread may sleep, if no event comes before. A due record is made only once its batch is due
+    /// to be sent, or would be full.
     fn wait_until(&self, now: u64) -> u64 {
         let mut moment = self.client.wake_up.upkeep_at();
         if let Some((_, until)) = self.opened.front() {
@@ -208,7 +208,7 @@ impl Producer {
             let records = self.settings.batch_size_bytes / self.shapes.record_bytes_max(0);
             let interval = self.pace.interval();
             let full_after = interval.saturating_mul(records.saturating_sub(1) as u64);
-            // To wake for each of many records would cost more time than it saves.
+            // Waking for each of many records would cost more time than it saves.
             let grain = if interval < GRAIN_NANOSECONDS { GRAIN_NANOSECONDS } else { 0 };
             let linger = self.linger.max(grain);
             let patience = if self.opened.is_empty() { full_after.min(linger) } else { full_after };

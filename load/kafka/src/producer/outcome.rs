@@ -1,4 +1,4 @@
-//! What becomes of batches: acknowledged, sent again, or failed for good.
+//! Outcomes of batches: acknowledged, retried, or failed.
 
 use cliffwatch_measure::clock::nanoseconds;
 use serde_json::json;
@@ -13,15 +13,16 @@ use crate::hot::leaders::known_addresses;
 use crate::names::{Counter, Latency};
 use crate::wire::produce::{PartitionOutcome, outcomes};
 
-/// What an answer said of a batch of its request.
+/// Result of one batch, from the produce response.
 pub(super) struct BatchOutcome {
-    /// By index in the request.
+    /// Index in the request.
     batch: usize,
     error: i16,
 }
 
 impl Producer {
-    /// Takes an answer; false when it is none to the oldest request.
+    /// Handles a produce response; false when it is malformed or does not answer the oldest request. With acks 0, any
+    /// response is that to the final request.
     pub(super) fn take_answer(&mut self, broker: usize, answer: &[u8], now: u64) -> bool {
         let found = &mut self.client.brokers[broker];
         if self.settings.acks == Acks::None {
@@ -33,7 +34,7 @@ impl Producer {
         if in_flight.front().is_none_or(|request| request.correlation != i32::from_be_bytes(*correlation)) {
             return false;
         }
-        // Answered before it was written to its end: this cannot be.
+        // A response to a request that is not fully written yet cannot be right.
         if in_flight.len() == 1 && !found.is_written() {
             return false;
         }
@@ -50,7 +51,7 @@ impl Producer {
             }
         });
         let Ok(throttle) = result else {
-            // What became of it is not known; it is sent again with everything else on this connection.
+            // The outcome is unknown: the request is retried with all others of this connection.
             self.client.brokers[broker].exchange.in_flight.push_front(request);
             self.outcomes = found;
             return false;
@@ -65,13 +66,13 @@ impl Producer {
             }
         }
         self.outcomes = found;
-        // What the answer does not mention has to be asked for again.
+        // Batches that the response does not mention are retried.
         self.take_back(&mut request, now);
         self.client.brokers[broker].exchange.spare.push(request);
         true
     }
 
-    /// The batch of the request that an answer is about, by index. Answers follow the order of their requests as a rule.
+    /// Index of the batch in the request that an outcome is about. Responses usually keep the order of the request.
     fn find_batch(
         &self,
         request: &ProduceRequest,
@@ -106,18 +107,19 @@ impl Producer {
                 self.succeed(partition, pending, now);
             }
             code::OUT_OF_ORDER_SEQUENCE_NUMBER => {
-                // Where one before it failed this is how the broker keeps the order; otherwise it has forgotten us.
+                // If an earlier batch failed, this is how the broker keeps the order; otherwise it has lost the
+                // producer's state.
                 let queue = &self.queues[partition];
                 if queue.in_flight == 1 && queue.is_first(pending.number) && queue.held_until().is_none() {
                     self.reset(partition, "OUT_OF_ORDER_SEQUENCE_NUMBER");
                 }
-                // It is not in the log, or would have been recognized.
+                // The batch is not in the log: the broker would have recognized a duplicate.
                 self.send_again(partition, PendingBatch { in_doubt: false, ..pending }, now);
             }
             code::UNKNOWN_PRODUCER_ID | code::INVALID_PRODUCER_EPOCH => {
                 self.reset(partition, describe(error).0);
                 if pending.in_doubt {
-                    // It was sent before, and whether it arrived then cannot be known any more.
+                    // It was sent before, and whether the broker wrote it then is no longer known.
                     self.give_up(partition, pending, describe(error).0);
                 } else {
                     self.send_again(partition, pending, now);
@@ -137,7 +139,7 @@ impl Producer {
         }
     }
 
-    /// A batch is acknowledged.
+    /// Records a batch as acknowledged: latencies, counters, buffer.
     pub(super) fn succeed(&mut self, partition: usize, pending: PendingBatch, now: u64) {
         let queue = &mut self.queues[partition];
         queue.in_flight -= 1;
@@ -182,7 +184,7 @@ impl Producer {
         self.lose(partition, pending, reason);
     }
 
-    /// The records of a batch that is no longer under way will never be acknowledged.
+    /// Fails the records of a batch that is no longer in flight: they will never be acknowledged.
     fn lose(&mut self, partition: usize, pending: PendingBatch, reason: &str) {
         let count = pending.batch.count() as u64;
         self.client.recorder.lock().add(Counter::Errors as usize, count);
@@ -193,7 +195,7 @@ impl Producer {
         });
         self.client.events.report_recurring("records_failed", reason, detail);
         if pending.identity.is_some() {
-            // The broker waits for the sequences that it will not get.
+            // The broker expects the sequence numbers of this batch, which it will not get.
             self.reset(partition, "records were given up");
         }
         self.live_bytes -= pending.batch.size_bytes();
@@ -207,7 +209,7 @@ impl Producer {
         }
     }
 
-    /// Asks for a producer id for the partitions that need another one.
+    /// Requests one new producer id if partitions need it and no such request is pending; does not block.
     pub(super) fn ask_producer_id(&mut self) {
         if !self.is_asking_id && self.queues.iter().any(PartitionQueue::needs_producer_id) {
             self.is_asking_id = true;
@@ -215,7 +217,7 @@ impl Producer {
         }
     }
 
-    /// Gives a new producer id to the partitions that need one.
+    /// Assigns a new producer id to the partitions that wait for one, and reports `producer_id_reset`.
     pub(super) fn go_on_as(&mut self, producer_id: (i64, i16)) {
         let mut partitions = 0;
         for partition in 0..self.queues.len() {
@@ -230,7 +232,7 @@ impl Producer {
         self.client.events.report("producer_id_reset", detail);
     }
 
-    /// Gives up what has waited for too long.
+    /// Fails batches that have waited longer than the delivery timeout.
     pub(super) fn expire(&mut self, now: u64) {
         let limit = now.saturating_sub(nanoseconds(self.settings.delivery_timeout_seconds));
         for partition in 0..self.queues.len() {
@@ -240,7 +242,7 @@ impl Producer {
         }
     }
 
-    /// The run is over: what is not acknowledged by now will not be waited for.
+    /// Fails all batches not acknowledged at the end of the run.
     pub(super) fn fail_rest(&mut self, now: u64) {
         for broker in 0..self.client.brokers.len() {
             while let Some(mut request) = self.client.brokers[broker].exchange.in_flight.pop_front() {
@@ -254,7 +256,7 @@ impl Producer {
         }
     }
 
-    /// What was not answered is sent again.
+    /// Retries the batches of a request that were not answered; the broker may have written them.
     pub(super) fn take_back(&mut self, request: &mut ProduceRequest, now: u64) {
         for at in 0..request.batches.len() {
             let partition = request.batches[at].partition;

@@ -1,14 +1,14 @@
-//! When the next record of one of several producers is due, and how fast overdue ones may be sent.
+//! Due times of one producer's records, and the rate limit of overdue ones.
 
 use cliffwatch_measure::NANOSECONDS;
 use cliffwatch_measure::schedule::{Schedule, Step};
 
 use crate::error::Result;
 
-/// Behind by less, a producer is taken to be on time.
+/// Tolerance in nanoseconds: a producer less behind than this is on time.
 const SLACK_NANOSECONDS: u64 = 10_000_000;
 
-/// Due times of one producer: every `of`-th of a schedule that all share.
+/// Due times of one producer: every `of`-th of the schedule that all producers share.
 pub(crate) struct Pace {
     schedule: Option<Schedule>,
     start: u64,
@@ -16,49 +16,50 @@ pub(crate) struct Pace {
     of: u64,
     next: u64,
     catch_up_ratio: f64,
-    /// No overdue record is sent before this.
+    /// Earliest time for the next overdue record, in nanoseconds since the epoch.
     credit_at: u64,
 }
 
 impl Pace {
-    /// From `start` (nanoseconds since the epoch) on; without steps, whenever there is room. `number` of `of` producers.
+    /// Pace from `start` (nanoseconds since the epoch), for producer `number` (from 0) of `of`. Without steps it is
+    /// unbounded: records are due whenever there is room.
     ///
     /// # Errors
-    /// When the steps are no schedule.
+    /// When the steps are not a valid schedule.
     pub(crate) fn new(start: u64, steps: &[Step], number: u32, of: u32, catch_up_ratio: f64) -> Result<Self> {
         let schedule = if steps.is_empty() { None } else { Some(Schedule::new(start, steps)?) };
         Ok(Self { schedule, start, number: number.into(), of: of.into(), next: 0, catch_up_ratio, credit_at: 0 })
     }
 
-    /// From now on, a new schedule: what was overdue is forgotten.
+    /// Starts a new schedule of `per_second` records at `now`; overdue records of the old one are dropped.
     ///
     /// # Errors
-    /// When the rate cannot be.
+    /// When the rate is not valid.
     pub(crate) fn restart(&mut self, now: u64, per_second: f64) -> Result<()> {
         self.schedule = Some(Schedule::new(now, &[Step { after_seconds: 0.0, per_second }])?);
         (self.next, self.credit_at) = (0, 0);
         Ok(())
     }
 
-    /// True when records are sent as fast as there is room, and never late.
+    /// True without a schedule: records are sent as fast as there is room, and are never late.
     #[must_use]
     pub(crate) fn is_unbounded(&self) -> bool {
         self.schedule.is_none()
     }
 
-    /// When the next record is due.
+    /// Due time of the next record, in nanoseconds since the epoch.
     #[must_use]
     pub(crate) fn due(&self, now: u64) -> u64 {
         self.schedule.as_ref().map_or(now.max(self.start), |schedule| schedule.due(self.next * self.of + self.number))
     }
 
-    /// When the next record may be sent: when it is due, or later where too many overdue ones went before.
+    /// Earliest sending time of the next record: its due time, or later while overdue records are rate limited.
     #[must_use]
     pub(crate) fn allowed(&self, now: u64) -> u64 {
         self.due(now).max(self.credit_at)
     }
 
-    /// Takes the next record, which was due at `due`, off the schedule.
+    /// Advances past the next record, which was due at `due`.
     pub(crate) fn advance(&mut self, now: u64, due: u64) {
         let Some(schedule) = &self.schedule else { return };
         self.next += 1;
@@ -66,13 +67,13 @@ impl Pace {
             self.credit_at = 0;
             return;
         }
-        // The allowance of a thread that was not running for a while is not saved up.
+        // A thread that did not run for a while does not accumulate credit.
         let interval = schedule.due(self.next * self.of + self.number).saturating_sub(due).min(NANOSECONDS);
         let earliest = now.saturating_sub(SLACK_NANOSECONDS / 2);
         self.credit_at = self.credit_at.max(earliest) + (interval as f64 / self.catch_up_ratio) as u64;
     }
 
-    /// From the next record to the one after it, in nanoseconds; 0 where nothing is scheduled.
+    /// Time between the next record and the one after it, in nanoseconds; 0 without a schedule.
     #[must_use]
     pub(crate) fn interval(&self) -> u64 {
         self.schedule.as_ref().map_or(0, |schedule| {
@@ -81,7 +82,7 @@ impl Pace {
         })
     }
 
-    /// How many records were due before `moment` and were not taken.
+    /// Number of records due before `moment` and not made.
     #[must_use]
     pub(crate) fn overdue(&self, moment: u64) -> u64 {
         let Some(schedule) = &self.schedule else { return 0 };
@@ -89,7 +90,7 @@ impl Pace {
         released.saturating_sub(self.number).div_ceil(self.of).saturating_sub(self.next)
     }
 
-    /// How far behind its schedule this producer is, in nanoseconds.
+    /// Schedule debt: how far the producer is behind its schedule, in nanoseconds.
     #[must_use]
     pub(crate) fn debt(&self, now: u64) -> u64 {
         now.saturating_sub(self.due(now))

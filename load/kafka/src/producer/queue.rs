@@ -1,4 +1,4 @@
-//! What waits to be sent to a partition, in the order in which it has to arrive.
+//! Queue of batches to one partition, in order of arrival at the broker.
 
 use std::collections::VecDeque;
 
@@ -6,57 +6,57 @@ use crate::batch::write::{Batch, ProducerIdentity};
 use crate::hot::leaders::HasLeader;
 use crate::track::Sequences;
 
-/// A batch that is not acknowledged yet.
+/// Batch that is not acknowledged yet: open, waiting or in flight.
 pub(crate) struct PendingBatch {
-    /// Its records.
+    /// The records.
     pub(crate) batch: Batch,
-    /// Its number among the partition's batches.
+    /// Number of the batch within the partition, from 0.
     pub(crate) number: u64,
-    /// When its first record was put in, in nanoseconds since the epoch.
+    /// Time of the first record's making, in nanoseconds since the epoch.
     pub(crate) made: u64,
-    /// When it was first sent; 0 when it was not.
+    /// Time of the first sending, in nanoseconds since the epoch; 0 if it was not sent.
     pub(crate) sent: u64,
-    /// Who signs it, once it was sent.
+    /// Producer id, epoch and base sequence in its header; None before it is sent.
     pub(crate) identity: Option<ProducerIdentity>,
-    /// How often it was sent and failed.
+    /// Number of failed sends.
     pub(crate) failures: u32,
-    /// The broker may have it, under this identity: it was sent, and no answer refused it.
+    /// True when the broker may have written the batch under this identity: it was sent, and no response refused it.
     pub(crate) in_doubt: bool,
 }
 
-/// A partition as one producer sees it.
+/// One producer's queue of batches to a partition, with leader and idempotence state.
 pub(crate) struct PartitionQueue {
-    /// Its topic, by index.
+    /// Topic index.
     pub(crate) topic: usize,
-    /// Its number in the topic.
+    /// Partition index within the topic.
     pub(crate) index: i32,
-    /// Its leader, by index among the brokers; None while it has none.
+    /// Leader, as an index among the brokers; None while there is none.
     pub(crate) leader: Option<usize>,
-    /// The batch that records are put in.
+    /// Open batch, to which records are appended.
     pub(crate) open: Option<PendingBatch>,
-    /// The open batch may be sent from this moment on.
+    /// Time from which the open batch may be sent, in nanoseconds since the epoch.
     pub(crate) open_until: u64,
     waiting: VecDeque<PendingBatch>,
-    /// Batches under way.
+    /// Number of batches in flight.
     pub(crate) in_flight: u32,
-    /// Something failed: nothing is sent before this moment, nor while anything is under way, so that order is kept.
+    /// Hold after a failure: nothing is sent before this time, nor while a batch is in flight, which keeps the order.
     held_until: Option<u64>,
-    /// What is under way was sent before. Nothing is sent beside it: the broker knows the last five batches of a producer
-    /// again, and others that arrive while this one is sent again and again would have it forgotten.
+    /// True while a retried batch is in flight. Nothing else is sent then: the broker recognizes only the last five
+    /// batches of a producer, and others beside repeated retries would push this one out.
     is_repeating: bool,
-    /// True while it stands in the list of those that have something to send.
+    /// True while it is in the producer's list of partitions with batches to send.
     pub(crate) is_listed: bool,
     next_number: u64,
-    /// The sequence of the next record.
+    /// Verification sequence of the next record (see [`Sequences`]).
     pub(crate) next_record: u64,
-    /// Who signs its batches; None without idempotence.
+    /// Producer id and epoch for its batches; None without idempotence.
     pub(crate) producer_id: Option<(i64, i16)>,
-    /// The sequence, for the broker, of the next record that is signed.
+    /// Kafka sequence number of the first record of the next batch to be signed.
     pub(crate) next_signed: i32,
-    /// It needs another producer id. Until then nothing is sent but what the broker may have under this one: under another
-    /// it would not know it again, and keep it twice.
+    /// True when a new producer id is needed. Until then only batches in doubt are sent, under the old id: under a new
+    /// one the broker would not recognize them and would write them twice.
     is_resetting: bool,
-    /// Records that will never be acknowledged, in order.
+    /// Sequences of records that will never be acknowledged, in order.
     pub(crate) failed: Vec<Sequences>,
 }
 
@@ -75,7 +75,7 @@ impl HasLeader for PartitionQueue {
 }
 
 impl PartitionQueue {
-    /// Nothing waits.
+    /// Empty queue without a leader.
     #[must_use]
     pub(crate) fn new(topic: usize, index: i32, producer_id: Option<(i64, i16)>) -> Self {
         Self {
@@ -98,13 +98,13 @@ impl PartitionQueue {
         }
     }
 
-    /// Records can be expected to get through: it has a leader, and nothing failed lately.
+    /// True when records can be expected to get through: a leader, no hold after a failure, no pending reset.
     #[must_use]
     pub(crate) fn is_available(&self) -> bool {
         self.leader.is_some() && self.held_until.is_none() && !self.is_resetting
     }
 
-    /// Opens a batch to put records in.
+    /// Opens a batch for records; it lingers until `until`.
     pub(crate) fn begin(&mut self, batch: Batch, now: u64, until: u64) {
         self.open_until = until;
         let number = self.next_number;
@@ -113,7 +113,7 @@ impl PartitionQueue {
         self.next_number += 1;
     }
 
-    /// Nothing more is put into the open batch.
+    /// Closes the open batch and appends it to those waiting.
     pub(crate) fn close(&mut self) {
         if let Some(pending) = self.open.take() {
             self.waiting.push_back(pending);
@@ -121,7 +121,7 @@ impl PartitionQueue {
         self.open_until = u64::MAX;
     }
 
-    /// True when something waits that a hold alone may keep from being sent now.
+    /// True when a batch is ready, regardless of holds and batches in flight; during a reset, only one in doubt.
     #[must_use]
     pub(crate) fn has_ready(&self, now: u64) -> bool {
         if self.is_resetting {
@@ -134,7 +134,7 @@ impl PartitionQueue {
         self.waiting.iter().position(|pending| pending.in_doubt)
     }
 
-    /// The oldest batch that is not under way.
+    /// Oldest batch that is not in flight.
     #[must_use]
     pub(crate) fn oldest(&self) -> Option<&PendingBatch> {
         self.waiting.front().or(self.open.as_ref())
@@ -148,20 +148,20 @@ impl PartitionQueue {
         !is_held && !is_alone && self.has_ready(now)
     }
 
-    /// When a hold on it ends.
+    /// End of the hold after a failure, in nanoseconds since the epoch; None without a hold.
     #[must_use]
     pub(crate) fn held_until(&self) -> Option<u64> {
         self.held_until
     }
 
-    /// The size of the batch that [`PartitionQueue::take`] would give.
+    /// Size of the batch that [`PartitionQueue::take`] would return, in bytes.
     #[must_use]
     pub(crate) fn next_size_bytes(&self) -> usize {
         let in_doubt = self.first_in_doubt().filter(|_| self.is_resetting).and_then(|at| self.waiting.get(at));
         in_doubt.or(self.oldest()).map_or(0, |pending| pending.batch.size_bytes())
     }
 
-    /// The next batch to send.
+    /// Takes the next batch for sending; it counts as in flight from then on. During a reset, only batches in doubt.
     pub(crate) fn take(&mut self) -> Option<PendingBatch> {
         if self.waiting.is_empty() && !self.is_resetting {
             self.close();
@@ -174,7 +174,7 @@ impl PartitionQueue {
         Some(pending)
     }
 
-    /// A batch that was under way has to be sent again, not before `until`. It goes back to where it was in line.
+    /// Returns an in-flight batch to its place in the queue for a retry, not before `until`.
     pub(crate) fn give_back(&mut self, pending: PendingBatch, until: u64) {
         self.in_flight -= 1;
         let at = self.waiting.partition_point(|other| other.number < pending.number);
@@ -182,13 +182,13 @@ impl PartitionQueue {
         self.held_until = Some(self.held_until.map_or(until, |held| held.max(until)));
     }
 
-    /// True when `number` is that of the oldest batch: none before it is waiting.
+    /// True when no batch with a lower number is waiting.
     #[must_use]
     pub(crate) fn is_first(&self, number: u64) -> bool {
         self.waiting.front().is_none_or(|front| front.number > number)
     }
 
-    /// Takes out a batch that has waited since before `limit`.
+    /// Removes the oldest batch if it was made before `limit`.
     pub(crate) fn expire(&mut self, limit: u64) -> Option<PendingBatch> {
         if self.waiting.front().is_some_and(|pending| pending.made < limit) {
             return self.waiting.pop_front();
@@ -199,11 +199,11 @@ impl PartitionQueue {
         None
     }
 
-    /// The records of this batch will never be acknowledged.
+    /// Marks the records of a batch as failed: they will never be acknowledged.
     pub(crate) fn fail(&mut self, pending: &PendingBatch) {
         let from = pending.batch.first_sequence;
         let to = from + pending.batch.count() as u64;
-        // One that was sent may be given up before an older one that waits.
+        // A batch that was sent may fail before an older one that waits.
         let at = self.failed.partition_point(|other| other.1 <= from);
         match at.checked_sub(1).map(|before| &mut self.failed[before]) {
             Some(before) if before.1 == from => before.1 = to,
@@ -211,24 +211,24 @@ impl PartitionQueue {
         }
     }
 
-    /// Has it go on under another producer id.
+    /// Starts a reset to a new producer id; no effect without idempotence.
     pub(crate) fn reset(&mut self) {
         self.is_resetting = self.producer_id.is_some();
     }
 
-    /// True while it waits for another producer id, or for what is to be known before it takes one.
+    /// True during a reset: until a new producer id is assigned.
     #[must_use]
     pub(crate) fn is_resetting(&self) -> bool {
         self.is_resetting
     }
 
-    /// True once nothing is left that the broker may have under the old producer id without having said so.
+    /// True when a reset waits only for the new producer id: no batch is in flight or in doubt under the old one.
     #[must_use]
     pub(crate) fn needs_producer_id(&self) -> bool {
         self.is_resetting && self.in_flight == 0 && self.first_in_doubt().is_none()
     }
 
-    /// Has all that waits signed anew, from 0 on.
+    /// Ends a reset: signs all waiting batches anew with this producer id, sequence numbers from 0.
     pub(crate) fn go_on_as(&mut self, producer_id: (i64, i16)) {
         self.producer_id = Some(producer_id);
         (self.next_signed, self.is_resetting) = (0, false);

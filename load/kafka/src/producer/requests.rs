@@ -1,4 +1,4 @@
-//! Produce requests on one connection: written piece by piece, answered in order.
+//! Produce requests on one connection: written incrementally, answered in order.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, Result, Write};
@@ -7,51 +7,51 @@ use super::queue::PendingBatch;
 use crate::hot::broker::{Broker, Connection, Exchange};
 use crate::security::Transport;
 
-/// Slices that are written with one call.
+/// Most slices written with one system call.
 const SLICES: usize = 64;
 
-/// A batch within a request.
+/// Batch within a produce request.
 pub(super) struct RequestBatch {
-    /// Its partition's id.
+    /// Partition id.
     pub(crate) partition: usize,
-    /// The request's head up to here goes before it.
+    /// End of the part of the request's head that precedes the batch.
     pub(crate) head_end: usize,
-    /// The batch; taken once it is acknowledged, failed, or to be sent again.
+    /// The batch; None once it is acknowledged, failed or queued for a retry.
     pub(crate) pending: Option<PendingBatch>,
 }
 
-/// A request that is being written or waits for its answer.
+/// Produce request that is being written or in flight.
 #[derive(Default)]
 pub(super) struct ProduceRequest {
-    /// Its answer carries this.
+    /// Correlation id.
     pub(crate) correlation: i32,
-    /// All of it but the batches.
+    /// The request without the batches.
     pub(crate) head: Vec<u8>,
-    /// The batches.
+    /// The batches, in the order of sending.
     pub(crate) batches: Vec<RequestBatch>,
-    /// On the wire.
+    /// Size on the wire, in bytes.
     pub(crate) size_bytes: usize,
-    /// When writing began, in nanoseconds since the epoch.
+    /// Time at which writing began, in nanoseconds since the epoch.
     pub(crate) at: u64,
 }
 
-/// The produce requests on one connection.
+/// Produce requests of one connection.
 #[derive(Default)]
 pub(crate) struct Requests {
-    /// The version of them that the broker speaks.
+    /// Version of produce requests on this connection.
     pub(super) version: i16,
-    /// Those without an answer, in the order in which they were sent.
+    /// Requests in flight, in order of sending.
     pub(super) in_flight: VecDeque<ProduceRequest>,
-    /// How much of the last of them was written.
+    /// Bytes written of the last request.
     written_bytes: usize,
-    /// The broker has yet to answer the request that is sent last where it acknowledges nothing.
+    /// With acks 0: true while the response to the final request is outstanding.
     pub(super) awaits_final_answer: bool,
-    /// Requests to be used again.
+    /// Request buffers for reuse.
     pub(super) spare: Vec<ProduceRequest>,
 }
 
 impl Requests {
-    /// Puts a request in line; [`Exchange::write`] writes it.
+    /// Appends a request; [`Exchange::write`] writes it.
     pub(super) fn enqueue(&mut self, request: ProduceRequest) {
         self.in_flight.push_back(request);
         self.written_bytes = 0;
@@ -97,12 +97,12 @@ impl Exchange for Requests {
 }
 
 impl Broker<Requests> {
-    /// True when another request may be sent.
+    /// True when another request may be sent: connection open, fewer in flight than the limit, none half written.
     pub(super) fn has_room(&self, max_in_flight: usize, now: u64) -> bool {
         self.is_open(now) && self.exchange.in_flight.len() < max_in_flight && self.is_written()
     }
 
-    /// True when every request is written to its end.
+    /// True when every request is written completely, TLS buffers included.
     pub(super) fn is_written(&self) -> bool {
         let is_flushed = match &self.connection {
             Connection::Up(link) => !link.stream.wants_write(),
@@ -113,7 +113,7 @@ impl Broker<Requests> {
 }
 
 impl ProduceRequest {
-    /// The slices that are left to write after so many bytes, as many as there is room for; returns how many.
+    /// Fills `slices` with the parts left to write after `written_bytes`; returns how many slices were filled.
     fn rest<'a>(&'a self, written_bytes: usize, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
         let (mut skip, mut count, mut head_from) = (written_bytes, 0, 0);
         for part in &self.batches {

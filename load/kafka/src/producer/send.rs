@@ -1,4 +1,4 @@
-//! Puts batches together to requests, and writes them.
+//! Assembles batches into produce requests and writes them.
 
 use serde_json::json;
 
@@ -10,11 +10,11 @@ use crate::hot::thread::HotThread;
 use crate::names::Counter;
 use crate::wire::produce::ProduceHead;
 
-/// A request that is answered without looking at anything.
+/// API key of `ApiVersions`, which a broker answers without further work.
 const API_VERSIONS: i16 = 18;
 
 impl Producer {
-    /// Sends what may be sent to brokers that take it.
+    /// Sends waiting batches to the brokers that have room for another request.
     pub(super) fn send(&mut self, now: u64) {
         if self.listed.is_empty() {
             return;
@@ -34,7 +34,7 @@ impl Producer {
         }
     }
 
-    /// Sends one request to a broker; false when there is nothing for it.
+    /// Sends one request to a broker; false when no batch for it may be sent.
     fn send_request(&mut self, broker: usize, now: u64) -> bool {
         let mut request = self.client.brokers[broker].exchange.spare.pop().unwrap_or_default();
         request.batches.clear();
@@ -55,7 +55,7 @@ impl Producer {
             self.client.brokers[broker].exchange.spare.push(request);
             return false;
         }
-        // Partitions of one topic stand together in a request.
+        // A request lists the partitions of one topic together.
         request.batches.sort_unstable_by_key(|part| part.partition);
         self.fill(&mut request, self.client.brokers[broker].exchange.version, now);
         if request.batches.is_empty() {
@@ -70,7 +70,7 @@ impl Producer {
         true
     }
 
-    /// Takes the batches, signs them, and writes the request's head around them.
+    /// Takes the batches from their queues, signs them, and writes the request's head.
     fn fill(&mut self, request: &mut ProduceRequest, version: i16, now: u64) {
         let correlation = self.client.next_correlation();
         let acks = match self.settings.acks {
@@ -90,7 +90,7 @@ impl Producer {
                 (Some(identity), _) => identity,
                 (None, Some((producer_id, epoch))) => {
                     let sequence = queue.next_signed;
-                    // After the highest sequence comes 0.
+                    // The sequence number after the highest one is 0.
                     queue.next_signed = sequence.wrapping_add(count) & i32::MAX;
                     ProducerIdentity { producer_id, epoch, sequence }
                 }
@@ -122,7 +122,8 @@ impl Producer {
         request.at = now;
     }
 
-    /// With acks 0: asks each broker something that it answers once it has processed all that came before.
+    /// With acks 0: sends each connected broker a final `ApiVersions` request; its response shows that all requests
+    /// before it were processed.
     pub(super) fn ask_final_answer(&mut self, now: u64) {
         for broker in 0..self.client.brokers.len() {
             if !self.client.brokers[broker].is_up() {
@@ -140,7 +141,7 @@ impl Producer {
         }
     }
 
-    /// With acks 0: what is written counts as published.
+    /// With acks 0: counts the batches that are written to the connection as acknowledged.
     pub(super) fn acknowledge_written(&mut self, broker: usize) {
         let now = self.client.shared.clock.now();
         while let Some(mut request) = self.client.brokers[broker].exchange.in_flight.pop_front() {

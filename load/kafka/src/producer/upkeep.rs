@@ -1,4 +1,4 @@
-//! What a producer looks after from time to time: expiry, leaders, its producer id, gauges.
+//! Periodic work of a producer: delivery timeouts, leaders, producer id, gauges.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -41,7 +41,7 @@ impl Producer {
         }
     }
 
-    /// Counts and reports partitions that another broker leads now, and those without a leader.
+    /// Counts and reports leader changes; reports partitions without a leader.
     pub(super) fn report_leaders(&mut self, changes: &[LeaderChange]) {
         let mut moved: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for change in changes {
@@ -74,7 +74,7 @@ impl Producer {
         tally.set(Gauge::LeaderlessPartitions as usize, leaderless as f64);
     }
 
-    /// When the oldest record was due that is not acknowledged: under way, in a batch, or not made yet.
+    /// Due time of the oldest unacknowledged record (in flight, in a batch or not made yet), in nanoseconds.
     fn oldest_outstanding(&self, now: u64) -> Option<u64> {
         let under_way = self
             .client

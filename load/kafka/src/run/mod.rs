@@ -1,4 +1,4 @@
-//! One run: topics, threads, windows, and the account at the end.
+//! One run of the engine: topic preparation, threads, windows, and verification at the end.
 
 mod threads;
 
@@ -30,22 +30,22 @@ use crate::topics;
 use crate::verification::{unproven, verification};
 use threads::ThreadStarter;
 
-/// The exit status of a load that was executed.
+/// Exit status of a load that was executed.
 pub const COMPLETED: u8 = 0;
-/// The exit status of a load that could not be executed or failed.
+/// Exit status of a load that could not be executed or failed.
 pub const FAILED: u8 = 1;
-/// The exit status for settings that cannot work.
+/// Exit status for invalid settings.
 pub const BAD_INPUT: u8 = 2;
 
-/// Connections are given this long to be made, and what is not hot this long to be answered.
+/// Timeout of each connection attempt, and of each response outside the hot path.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A broker may put things off for this long.
+/// How long transient broker errors are retried.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Without a stop, a load lasts until it is asked to stop: a hundred years.
+/// Duration of a load without a configured stop, in seconds: a hundred years, until a signal ends it.
 const FOREVER_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
 
-/// Executes what the document at `path` says, or, with `only_prepare`, makes its topics. Prints the lines of the
-/// engine contract and returns the exit status.
+/// Runs the load configured at `path`, or with `only_prepare` only prepares its topics; blocks. Prints the lines of
+/// the engine contract on stdout, errors on stderr, and returns the exit status.
 #[must_use]
 pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
     let clock = Clock::anchored();
@@ -57,7 +57,7 @@ pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
             eprintln!("cliffwatch-load kafka: {error}");
             let status = if matches!(error, Error::Config(_)) { BAD_INPUT } else { FAILED };
             let message = error.to_string();
-            // Another engine would find the same settings, and could not undo what was lost.
+            // Restarting the engine would meet the same settings, and could not recover lost records.
             let is_for_good = matches!(error, Error::Config(_) | Error::Unproven { .. });
             (status, if is_for_good { output.failed_for_good(&message) } else { output.failed(&message) })
         }
@@ -65,10 +65,11 @@ pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
     if printed.is_err() { FAILED } else { status }
 }
 
-/// Executes a load, or, with `only_prepare`, makes its topics. Prints windows and events on `output`, but not the end.
+/// Runs a load, or with `only_prepare` only prepares its topics; blocks. Prints windows and events on `output`, but
+/// not the final line.
 ///
 /// # Errors
-/// What cannot work, in words for the user who wrote the settings.
+/// [`Error`] with a text for the user who wrote the settings.
 pub fn execute(config: Config, clock: Clock, output: Output, only_prepare: bool) -> Result<()> {
     Run::new(config, clock, output)?.execute(only_prepare)
 }
@@ -84,10 +85,10 @@ struct Run {
 /// Offsets by partition id.
 type Positions = BTreeMap<usize, i64>;
 
-/// How connections are made, and where to.
+/// Dialer and bootstrap addresses from the configuration.
 ///
 /// # Errors
-/// `Error::Config` naming the server or the file at fault.
+/// `Error::Config` naming the invalid server or file.
 pub(crate) fn connections(config: &Config, timeout: Duration) -> Result<(Dialer, Vec<Address>)> {
     let bootstrap = config
         .bootstrap_servers
@@ -132,7 +133,7 @@ impl Run {
         let threads = starter.into_threads();
         let mut outcome = Ok((Vec::new(), Vec::new()));
         let printed = windows.run(&stop, || outcome = threads.join());
-        // Where the windows could not be printed any more, the threads are still there to be ended.
+        // If the windows could not be printed, the threads are still running.
         stop.request();
         printed?;
         let (reports, mut reads) = outcome?;
@@ -155,7 +156,7 @@ impl Run {
             events.report("topics_not_deleted", json!({"error": error.to_string()}));
         }
         drop(events);
-        // Events come before the end.
+        // Events are printed before the final line.
         let _ = printing.join();
         unproven.map_or(Ok(()), Err)
     }
@@ -187,7 +188,7 @@ impl Run {
             drain_nanoseconds: nanoseconds(config.drain_timeout_seconds),
             topics: config.topics.names(),
             partitions,
-            // Another process, or this one at another time, has another.
+            // Differs between processes, and between runs of one process.
             incarnation: ((now / 1_000_000) as u32 ^ std::process::id().rotate_left(16)) & 0x00ff_ffff,
             acknowledged: RecordCount::default(),
             consumed: RecordCount::default(),
@@ -201,7 +202,7 @@ impl Run {
         })
     }
 
-    /// Where reading begins; also without a consumer, to know what the run has added.
+    /// Start offset of each partition, by partition id; without a consumer too, to know what the run has added.
     fn positions(&self, shared: &Shared, metadata: &Metadata) -> Result<Positions> {
         let from = self.config.consumer.as_ref().map_or(config::StartFrom::Latest, |consumer| consumer.from);
         let which = match from {
@@ -216,7 +217,7 @@ impl Run {
             }
         }
         let doing = "asking for offsets";
-        // A broker that has just become a leader may not know it yet.
+        // A broker that has just become leader may not know it yet.
         patiently(PATIENCE, || {
             let mut found = Positions::new();
             for (leader, wanted) in &by_leader {
@@ -230,7 +231,7 @@ impl Run {
         })
     }
 
-    /// A broker that has just started makes one wait for the first of these.
+    /// Requests a new producer id; retried for up to `PATIENCE`, as a broker that has just started delays the first.
     fn producer_id(&self) -> Result<(i64, i16)> {
         patiently(PATIENCE, || admin::producer_id(&mut self.dialer.open_any(self.bootstrap.iter())?))
     }

@@ -1,4 +1,4 @@
-//! The threads of a run: started together, joined together.
+//! Threads of a run: started together, joined together.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::round_trip::RoundTripProbe;
 use crate::shared::Shared;
 use crate::wire::fetch::FetchTerms;
 
-/// What starts the threads of a run.
+/// Starts the threads of a run.
 pub(super) struct ThreadStarter<'a> {
     run: &'a Run,
     shared: &'a Arc<Shared>,
@@ -35,18 +35,18 @@ pub(super) struct ThreadStarter<'a> {
     events: &'a EventReporter,
     windows: &'a mut Windows,
     threads: RunThreads,
-    /// What reaches each producer.
+    /// Channels to the producers, for the load controller.
     producer_tasks: Vec<BackgroundTasks>,
 }
 
-/// The threads of a run.
+/// Thread handles of a run.
 #[derive(Default)]
 pub(super) struct RunThreads {
     producers: Vec<JoinHandle<Result<Produced>>>,
     consumers: Vec<JoinHandle<Result<Vec<PartitionRead>>>>,
-    /// They end with the load, or once nothing is left to read.
+    /// Control, membership, probe and clock threads, which end with the load or once nothing is left to read.
     others: Vec<JoinHandle<()>>,
-    /// Set once nothing is left to read.
+    /// Set once producers and consumers have ended.
     ended: Arc<AtomicBool>,
 }
 
@@ -105,10 +105,10 @@ impl<'a> ThreadStarter<'a> {
         Ok(())
     }
 
-    /// The schedule of all producers together; empty for no schedule at all.
+    /// Rate schedule of all producers together; empty without a target rate.
     fn steps(&self, settings: &config::ProducerSettings) -> Vec<Step> {
         if self.run.config.search.is_some() {
-            // The load controller sets rates, the first of them at the start.
+            // The load controller sets the rates, the first of them at the start.
             return vec![Step { after_seconds: 0.0, per_second: 0.0 }];
         }
         let Some(rate) = settings.rate else { return Vec::new() };
@@ -133,7 +133,7 @@ impl<'a> ThreadStarter<'a> {
         };
         for number in 0..settings.consumers {
             let client = self.client()?;
-            // A member of a group is assigned its own.
+            // A member of a consumer group gets its partitions by assignment.
             let is_dealt_out = settings.group.is_none();
             let is_ours = |id: &usize| is_dealt_out && id % settings.consumers as usize == number as usize;
             if let Some(group) = &settings.group {
@@ -162,7 +162,7 @@ impl<'a> ThreadStarter<'a> {
         Ok(())
     }
 
-    /// What controls the load, and what measures beside it.
+    /// Starts the load controller, the round-trip probe and, where needed, the clock comparison.
     pub(super) fn start_others(&mut self) -> Result<()> {
         let controller = LoadController {
             shared: Arc::clone(self.shared),
@@ -180,7 +180,7 @@ impl<'a> ThreadStarter<'a> {
             ended: Arc::clone(&self.threads.ended),
         };
         self.threads.others.push(spawn("round-trips", move || probe.run())?);
-        // Both sides in one process have one clock.
+        // Producer and consumer in one process share a clock.
         match (&self.run.config.producer, &self.run.config.consumer) {
             (Some(_), None) => {
                 let writer = NoteWriter(self.clock_context());
@@ -212,7 +212,7 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
 }
 
 impl RunThreads {
-    /// Waits for all; what they found.
+    /// Joins all threads, blocking, and returns the results of producers and consumers.
     pub(super) fn join(self) -> Result<(Vec<Produced>, Vec<PartitionRead>)> {
         let died = |_| Error::Config("a thread of the engine panicked; its message is on standard error".to_owned());
         let mut reports = Vec::new();

@@ -1,4 +1,4 @@
-//! A hot thread whose turns the simulation executes.
+//! Producer or consumer whose turns the simulation executes instead of a thread.
 
 use std::sync::mpsc::Receiver;
 
@@ -8,14 +8,14 @@ use crate::hot::poll::Readiness;
 use crate::hot::thread::HotThread;
 use crate::producer::{Produced, Producer};
 
-/// A producer or a consumer.
+/// Simulated producer or consumer.
 pub(super) struct Actor {
     thread: Thread,
-    /// What it wants done.
+    /// Background tasks that it has requested.
     pub(super) requested: Receiver<Task>,
-    /// By which it gets what came of that.
+    /// Channel for the results of these tasks.
     pub(super) tasks: BackgroundTasks,
-    /// Only the turn of this number is still to be taken.
+    /// Number of the pending turn; events of earlier turns are ignored.
     pub(super) turn: u64,
 }
 
@@ -25,7 +25,7 @@ enum Thread {
     Done,
 }
 
-/// What an actor leaves.
+/// Final result of an actor.
 pub(super) enum Left {
     Produced(Produced),
     Read(Vec<PartitionRead>),
@@ -44,7 +44,7 @@ impl Actor {
         matches!(self.thread, Thread::Done)
     }
 
-    /// One turn; for how long nothing is to be done after it, or None after the last.
+    /// Processes updates and takes one turn; returns the nanoseconds until the next, None after the last.
     pub(super) fn take_turn(&mut self, now: u64) -> Option<u64> {
         fn turn(thread: &mut impl HotThread, now: u64) -> Option<u64> {
             thread.receive_updates(now);
@@ -57,7 +57,7 @@ impl Actor {
         }
     }
 
-    /// A connection to a broker can be read from or written to.
+    /// Reports readiness of the connection to a broker.
     pub(super) fn attend(&mut self, broker: i32, readable: bool, writable: bool) {
         fn attend(thread: &mut impl HotThread, broker: i32, readable: bool, writable: bool) {
             let token = thread.client().brokers.iter().position(|found| found.id == broker);
@@ -72,7 +72,7 @@ impl Actor {
         }
     }
 
-    /// What it leaves after its last turn.
+    /// Ends the actor after its last turn and returns its result; None when called again.
     pub(super) fn finish(&mut self) -> Option<Left> {
         match std::mem::replace(&mut self.thread, Thread::Done) {
             Thread::Producer(producer) => Some(Left::Produced(producer.finish())),

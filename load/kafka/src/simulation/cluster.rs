@@ -1,5 +1,5 @@
-//! Brokers that keep one log for each partition, with what Kafka promises of it: batches of a producer id in order and
-//! once each, as far as its last five are concerned.
+//! Simulated cluster with one log per partition and Kafka's idempotence: sequence order per producer id, and
+//! deduplication of its last five batches.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,55 +22,56 @@ const REQUEST_TIMED_OUT: i16 = 7;
 const NOT_ENOUGH_REPLICAS_AFTER_APPEND: i16 = 20;
 const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
 const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
-/// The broker remembers so many batches of a producer id.
+/// Batches remembered per producer id for deduplication, as in Kafka.
 const REMEMBERED: usize = 5;
 const PRODUCER_ID_AT: usize = 43;
 const SEQUENCE_AT: usize = 53;
 const COUNT_AT: usize = 57;
 
-/// A batch as it lies in the log.
+/// Batch stored in the log.
 struct Stored {
     offset: i64,
     count: i64,
     bytes: Bytes,
 }
 
-/// A batch of a producer id: its first and last sequence, and where it lies.
+/// Remembered batch of a producer id: first sequence, last sequence, base offset.
 type Remembered = (i32, i32, i64);
 
-/// A partition.
+/// Log of a simulated partition.
 pub(super) struct PartitionLog {
-    /// Its topic, by index.
+    /// Index of its topic.
     pub(super) topic: usize,
-    /// Its number in the topic.
+    /// Partition number within the topic.
     pub(super) index: i32,
-    /// Its leader; None while it has none.
+    /// Broker id of its leader; None while it has none.
     pub(super) leader: Option<i32>,
-    /// The offset of the next record.
+    /// Log end offset.
     pub(super) end: i64,
     stored: Vec<Stored>,
     producers: BTreeMap<i64, VecDeque<Remembered>>,
-    /// No record from this offset on was served to a consumer.
+    /// Offset after the last record served to a consumer.
     served: i64,
 }
 
-/// All brokers and partitions.
+/// Simulated brokers and partitions.
 pub(super) struct Cluster {
-    /// By index.
+    /// Topic names, by topic index.
     pub(super) topics: Vec<String>,
-    /// By partition id.
+    /// Partition logs, by partition id.
     pub(super) partitions: Vec<PartitionLog>,
-    /// A producer id that is not known begins at 0, as before Kafka 2.5; later ones take any sequence.
+    /// Whether an unknown producer id has to begin at sequence 0, as before Kafka 2.5; later versions accept any.
     pub(super) is_strict: bool,
-    /// So many times in a thousand a batch is refused for no fault of its own, or taken and the answer says otherwise.
+    /// Per mille of batches that are rejected although valid, of batches that are appended but answered with an error,
+    /// and of produce responses that throttle.
     pub(super) refusals: u64,
-    /// Whether fetch sessions are kept.
+    /// Whether the brokers support fetch sessions.
     pub(super) keeps_sessions: bool,
-    /// Whether each batch is printed on standard error.
+    /// Whether each produced batch is printed on standard error.
     pub(super) is_told: bool,
 }
 
-/// What a connection's fetch sessions are about.
+/// Fetch session of a connection: id, epoch, and fetch offset by topic and partition.
 #[derive(Default)]
 pub(super) struct Sessions {
     id: i32,
@@ -84,7 +85,7 @@ impl Cluster {
         self.partitions.iter_mut().find(|log| log.index == index && topics[log.topic] == topic)
     }
 
-    /// Takes a request; the answer, its length included.
+    /// Handles a produce request and returns the response, including its length field.
     pub(super) fn produce(&mut self, broker: i32, request: &[u8], random: &mut Random) -> Vec<u8> {
         let mut rest = Bytes::copy_from_slice(request);
         let header = RequestHeader::decode(&mut rest, 1).unwrap();
@@ -112,7 +113,7 @@ impl Cluster {
         answered(header.correlation_id, version, &answer)
     }
 
-    /// What is answered, error and offset, and whether the batch is in the log.
+    /// Appends a batch; returns the error code and offset of the response, and whether the batch is in the log.
     fn append(&mut self, broker: i32, topic: &str, index: i32, batch: Bytes, random: &mut Random) -> (i16, i64, bool) {
         let (is_strict, refusals) = (self.is_strict, self.refusals);
         let Some(log) = self.find(topic, index) else { return (code::UNKNOWN_TOPIC_OR_PARTITION, -1, false) };
@@ -130,7 +131,7 @@ impl Cluster {
         (error, offset, error == code::NONE)
     }
 
-    /// Takes a request; None while there is nothing to answer and `may_wait`.
+    /// Handles a fetch request and returns the response; None while there is no data and `may_wait` is set.
     pub(super) fn fetch(
         &mut self,
         broker: i32,
@@ -209,7 +210,7 @@ impl PartitionLog {
         Self { topic, index, leader: Some(leader), end: 0, stored, producers, served: 0 }
     }
 
-    /// Error and offset of a batch that arrives.
+    /// Appends a batch, unless it is a duplicate or out of sequence; returns error code and base offset.
     fn take(&mut self, batch: Bytes, is_strict: bool) -> (i16, i64) {
         let (producer, first, count) = signature_of(&batch);
         if producer >= 0 {
@@ -236,7 +237,7 @@ impl PartitionLog {
         (code::NONE, offset)
     }
 
-    /// Loses the last batches, of those not served to a consumer, as an unclean election does.
+    /// Truncates up to `batches` batches that were not served to a consumer, as an unclean leader election does.
     pub(super) fn truncate(&mut self, batches: usize) {
         for _ in 0..batches {
             if self.stored.last().is_none_or(|stored| stored.offset < self.served) {
@@ -250,7 +251,7 @@ impl PartitionLog {
         }
     }
 
-    /// Producer and sequence of every record, in order.
+    /// Producer and sequence of every record in the log, in offset order.
     pub(super) fn records(&self) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
         for stored in &self.stored {
@@ -268,7 +269,7 @@ impl PartitionLog {
     }
 }
 
-/// Producer id, first sequence and number of records.
+/// Producer id, base sequence and record count of a batch.
 fn signature_of(batch: &[u8]) -> (i64, i32, i32) {
     ((&batch[PRODUCER_ID_AT..]).get_i64(), (&batch[SEQUENCE_AT..]).get_i32(), (&batch[COUNT_AT..]).get_i32())
 }

@@ -1,10 +1,9 @@
-//! Schedules that no test would think of: producers and consumers against simulated brokers, with clock and connections
-//! from a seed, which goes through delays, resets, elections, refusals, partial reads and writes, and lost batches.
+//! Deterministic simulation: producers and consumers against simulated brokers, with clock and connections driven by a
+//! seed: delays, connection resets, leader elections, rejected batches, partial reads and writes, lost batches.
 //!
-//! After each: every record that was acknowledged is in the log and was read, or the account says how many are not;
-//! with idempotence none is there twice, and those of a producer are in order; nothing stays buffered; and it ends.
-//! `CLIFFWATCH_SIMULATION_SECONDS` is how long to go on (a few by default), `CLIFFWATCH_SIMULATION_SEED` the one seed to
-//! look at.
+//! Checked after each: every acknowledged record is in the log and was read, or the verification counts it as lost;
+//! with idempotence no record is there twice, and each producer's are in order; nothing stays buffered; the run ends.
+//! `CLIFFWATCH_SIMULATION_SECONDS` sets the duration (3 by default), `CLIFFWATCH_SIMULATION_SEED` reproduces one seed.
 
 mod actor;
 mod cluster;
@@ -48,15 +47,15 @@ use plan::Plan;
 use world::World;
 
 const START: u64 = 1_790_000_000 * NANOSECONDS;
-/// Seeds that once found something.
+/// Seeds that found a bug once; they run first.
 const KEPT: [u64; 0] = [];
 
-/// One thread's means to simulate, which every simulation uses anew.
+/// Clock, recorder and dialer of one simulating thread, reused for every seed.
 struct Laboratory {
     now: &'static AtomicU64,
     recorder: Recorder,
     dialer: Arc<Dialer>,
-    /// Whether what happens is printed.
+    /// Whether produced batches are printed on standard error.
     is_told: bool,
 }
 
@@ -165,14 +164,14 @@ impl Laboratory {
         world.actors.push(Actor::consumer(Consumer::new(setup), requested, tasks));
     }
 
-    /// Panics with what does not hold.
+    /// Simulates a seed and checks the result; panics when a check fails.
     fn simulate(&self, seed: u64) {
         let mut world = self.world(seed);
         world.run();
         let mut lost = 0;
         for (id, log) in world.cluster.partitions.iter().enumerate() {
             let of = |producer: u32| world.produced.iter().find(|produced| produced.identity == producer).unwrap();
-            // Of those it is not known whether they were written, nor where.
+            // Records without acknowledgement may be in the log or not, in any order.
             let is_failed = |(producer, sequence): (u32, u64)| {
                 of(producer).partitions[id].1.iter().any(|(from, to)| (*from..*to).contains(&sequence))
             };

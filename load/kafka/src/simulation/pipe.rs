@@ -1,33 +1,33 @@
-//! A simulated connection: bytes in both directions, in pieces, until it is reset.
+//! Simulated non-blocking connection with partial reads and writes and connection resets.
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, IoSlice, Read, Result, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is on its way.
+/// State of a simulated connection: bytes in transit, limits and flags.
 #[derive(Default)]
 pub(crate) struct Pipe {
-    /// Written by the client and not taken in by the broker.
+    /// Bytes that the client has written and the broker has not received.
     pub(super) to_broker: Vec<u8>,
-    /// Arrived at the client and not read.
+    /// Bytes that have arrived at the client and were not read.
     pub(super) to_client: VecDeque<u8>,
-    /// So much may wait for the broker.
+    /// Maximum bytes in `to_broker`, as of a socket buffer.
     pub(super) room_bytes: usize,
-    /// No call reads or writes more.
+    /// Maximum bytes per read or write call.
     pub(super) piece_bytes: usize,
-    /// Nothing arrives any more, on either side.
+    /// The connection was reset: the client's reads and writes fail.
     pub(super) is_reset: bool,
-    /// The client has closed it.
+    /// The client has closed the connection.
     pub(super) is_closed: bool,
-    /// The client found no room.
+    /// A write of the client found no room.
     pub(super) wants_room: bool,
 }
 
-/// A connection that both sides hold.
+/// Simulated connection, shared by client and broker.
 #[derive(Clone)]
 pub(super) struct SharedPipe(Arc<Mutex<Pipe>>);
 
-/// The client's end.
+/// Client end of a simulated connection; dropping it closes the connection.
 pub(crate) struct ClientEnd(SharedPipe);
 
 impl SharedPipe {

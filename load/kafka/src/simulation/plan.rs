@@ -1,4 +1,4 @@
-//! What a seed stands for: the load, the cluster, and what goes wrong when.
+//! Simulation plan of a seed: load, cluster, and fault schedule.
 
 use cliffwatch_measure::NANOSECONDS;
 use serde_json::{Value, json};
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use super::random::Random;
 
 const MILLISECOND: u64 = 1_000_000;
-/// Longer than anything goes wrong.
+/// Delivery timeout that is longer than all faults last.
 const PATIENT_SECONDS: u64 = 120;
 
-/// Something that goes wrong. Chosen when it happens, among what is there then.
+/// Kind of fault; the broker, connections or partition that it affects are chosen when it happens.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
-    /// Connections of one broker, or all, are reset.
+    /// Resets the connections of one broker, or of all.
     Reset,
-    /// A partition gets another leader, or none for a while.
+    /// Gives a partition another leader, at once or after 1 to 400 ms without one.
     Election,
-    /// A partition loses its last batches, acknowledged or not.
+    /// Truncates the last 1 to 4 batches of a partition, acknowledged or not.
     Truncation,
-    /// Nothing is answered for a while.
+    /// Stops all processing of requests for 1 to 1500 ms.
     Silence,
 }
 
@@ -28,19 +28,19 @@ pub(super) struct Plan {
     pub(super) producers: u32,
     pub(super) consumers: u32,
     pub(super) brokers: i32,
-    /// Partitions of each topic.
+    /// Partition count of each topic.
     pub(super) topics: Vec<i32>,
     pub(super) load_nanoseconds: u64,
     pub(super) drain_nanoseconds: u64,
     pub(super) producer: Value,
     pub(super) is_strict: bool,
     pub(super) keeps_sessions: bool,
-    /// In a thousand.
+    /// Rate of rejected batches, per mille.
     pub(super) refusals: u64,
     pub(super) latency_nanoseconds: (u64, u64),
     pub(super) room_bytes: usize,
     pub(super) piece_bytes: usize,
-    /// Moments after the load's start, in nanoseconds; all is calm after the last.
+    /// Faults with their time after the load's start, in nanoseconds, in order.
     pub(super) faults: Vec<(u64, Fault)>,
 }
 
@@ -65,7 +65,7 @@ impl Plan {
             "request_size_bytes": random.pick(&[1_000, 1_000_000]),
             "max_in_flight": random.between(1, if is_idempotent { 5 } else { 8 }),
             "buffer_bytes": random.pick(&[20_000, 1_000_000]),
-            // What fits through slowly has to be given the time for it.
+            // A small socket buffer makes requests slow, so they need a longer timeout.
             "request_timeout_seconds": if room_bytes < 1_000 { 5.0 } else { random.pick(&[0.2, 1.0, 5.0]) },
             "delivery_timeout_seconds": delivery_seconds,
             "retry_backoff_seconds": 0.02,
@@ -98,13 +98,13 @@ impl Plan {
         }
     }
 
-    /// Whether each record is to be in the log once, in order.
+    /// Whether producers are idempotent: each record is in the log at most once, in order.
     pub(super) fn is_idempotent(&self) -> bool {
         self.producer["idempotence"] == json!(true)
     }
 
-    /// Whether records may be given up: before all is calm, or where the brokers do not know a producer id, so that they
-    /// cannot say what they have of it.
+    /// Whether records may stay unacknowledged: with a short delivery timeout, after a truncation, or where brokers
+    /// reject an unknown producer id, so that it is not known what they have of it.
     pub(super) fn may_give_up(&self) -> bool {
         let is_patient = self.producer["delivery_timeout_seconds"].as_u64() >= Some(PATIENT_SECONDS);
         !is_patient || self.truncates() || (self.is_strict && self.is_idempotent())

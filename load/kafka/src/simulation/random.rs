@@ -1,8 +1,8 @@
-//! Chance, from a seed.
+//! Seeded random number generator of the simulation.
 
 use cliffwatch_measure::record::mix;
 
-/// The same seed gives the same numbers.
+/// Deterministic random numbers: the same seed gives the same sequence.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -10,23 +10,23 @@ impl Random {
         Self(mix(seed))
     }
 
-    /// Any number.
+    /// Next random 64-bit number.
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(1);
         mix(self.0)
     }
 
-    /// From `low` to `high`, both included.
+    /// Random number from `low` to `high`, both included.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
-    /// True so many times in a thousand.
+    /// True with probability `times` / 1000.
     pub(super) fn per_mille(&mut self, times: u64) -> bool {
         self.next() % 1_000 < times
     }
 
-    /// One of them.
+    /// Random element of `of`; panics when it is empty.
     pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[(self.next() % of.len() as u64) as usize]
     }

@@ -1,4 +1,4 @@
-//! Producers, consumers, connections and brokers, moved on event by event by one seed.
+//! Discrete event simulation of producers, consumers, connections and brokers, driven by one seed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use crate::session::Address;
 use crate::shared::Shared;
 use crate::wire::produce;
 
-/// A thread that does not sleep at all takes so long for a turn.
+/// Minimum interval between two turns of an actor.
 const TURN_NANOSECONDS: u64 = 20_000;
-/// What is to be read may come so much later than the broker looked.
+/// Interval at which a waiting fetch request checks for new data.
 const POLL_NANOSECONDS: u64 = 5_000_000;
 const MILLISECOND: u64 = 1_000_000;
 
 enum Event {
-    /// The actor's turn of this number.
+    /// Turn of this actor with this number; ignored when another has been scheduled since.
     Turn(usize, u64),
-    /// The broker takes in what was written on a connection.
+    /// The broker receives what was written on a connection.
     TakeIn(usize),
-    /// The broker acts on a request. Until the moment it may wait for something to read.
+    /// The broker processes a request; a fetch may wait for data until this time.
     Act(usize, Vec<u8>, u64),
-    /// An answer arrives at the client.
+    /// A response arrives at the client.
     Arrive(usize, Vec<u8>),
-    /// The client finds that it may read.
+    /// The connection is readable for the client.
     Readable(usize),
-    /// A task is done.
+    /// A background task of an actor is done.
     Done(usize, Update),
     Fault(Fault),
-    /// A partition has this leader again.
+    /// A partition gets this leader after a time without one.
     Lead(usize, i32),
 }
 
@@ -49,13 +49,13 @@ struct Connection {
     pipe: SharedPipe,
     received: Vec<u8>,
     is_taken_in: bool,
-    /// Requests are acted on, and answered, one after the other.
+    /// Time of the last request's processing; requests are processed and answered in order.
     acted_at: u64,
     answered_at: u64,
     sessions: Sessions,
 }
 
-/// All of it.
+/// State of one simulation: actors, cluster, connections and the event queue.
 pub(super) struct World {
     pub(super) plan: Plan,
     pub(super) shared: Arc<Shared>,
@@ -68,7 +68,7 @@ pub(super) struct World {
     events: BTreeMap<(u64, u64), Event>,
     count: u64,
     connections: Vec<Connection>,
-    /// By actor: the newest of its connections on which a request was acted on.
+    /// By actor: its newest connection on which a request was processed.
     newest_acted: Vec<usize>,
     silent_until: u64,
     calm_at: u64,
@@ -103,7 +103,7 @@ impl World {
         world
     }
 
-    /// Who leads what now.
+    /// Current cluster metadata.
     pub(super) fn metadata(&self) -> Metadata {
         let topics = self.cluster.topics.iter().enumerate().map(|(topic, name)| {
             let of_it = self.cluster.partitions.iter().filter(|log| log.topic == topic);
@@ -114,13 +114,13 @@ impl World {
         Metadata { brokers, controller: 1, topics: topics.collect() }
     }
 
-    /// Another producer id.
+    /// Allocates a new producer id, with epoch 0.
     pub(super) fn producer_id(&mut self) -> (i64, i16) {
         self.next_producer_id += 1;
         (self.next_producer_id, 0)
     }
 
-    /// Until all actors are done. Panics when they are not in time.
+    /// Runs events until all actors are done; panics when they exceed the time limit.
     pub(super) fn run(&mut self) {
         let begun = self.moment();
         for actor in 0..self.actors.len() {
@@ -191,7 +191,7 @@ impl World {
         self.look_after(actor, now);
     }
 
-    /// What the actor has written and wants done.
+    /// Schedules delivery of what an actor has written, and executes the tasks it has requested.
     fn look_after(&mut self, actor: usize, now: u64) {
         for at in 0..self.connections.len() {
             let found = &self.connections[at];
@@ -268,8 +268,8 @@ impl World {
             self.plan_event(moment, Event::Act(connection, request, until));
             return;
         }
-        // What had arrived before a connection went may be acted on all the same, but not after what came on another one
-        // since: of that, no client would know.
+        // Requests that arrived before a connection was lost may still be processed, but not after requests on a newer
+        // connection: no client would expect that order.
         if is_gone && (self.random.per_mille(500) || self.newest_acted[found.actor] > connection) {
             return;
         }
@@ -345,7 +345,7 @@ impl World {
 }
 
 impl Connection {
-    /// Takes a whole request out of what was received.
+    /// Removes and returns the next complete request, without its length field; None until one is complete.
     fn request(&mut self) -> Option<Vec<u8>> {
         let length = i32::from_be_bytes(*self.received.first_chunk::<4>()?) as usize;
         if self.received.len() < 4 + length {
@@ -357,7 +357,7 @@ impl Connection {
     }
 }
 
-/// Where a broker listens.
+/// Address of a simulated broker.
 pub(super) fn address_of(broker: i32) -> Address {
     Address { host: format!("broker-{broker}"), port: 9092 }
 }

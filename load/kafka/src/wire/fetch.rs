@@ -1,39 +1,39 @@
-//! Fetch requests (version 11) with fetch sessions: after the first, a request names only the partitions whose position has
-//! changed, and an answer only those that have something.
+//! Fetch requests (version 11) with fetch sessions: after the first, a request lists only partitions whose position has
+//! changed, and a response only those with data or changes.
 
 use super::{Malformed, WireReader};
 
-/// The request's number in the protocol.
+/// API key of Fetch.
 pub(crate) const API: i16 = 1;
-/// The version that is spoken here.
+/// Version of Fetch requests and responses.
 pub(crate) const VERSION: i16 = 11;
 
-/// What holds for all requests of a consumer.
+/// Fetch parameters that all requests of a consumer share.
 #[derive(Debug, Clone)]
 pub(crate) struct FetchTerms {
-    /// Of the connection's user, for the broker's logs.
+    /// Kafka client id.
     pub(crate) client_id: String,
-    /// The broker answers once it has `min_bytes`, or after this.
+    /// `fetch.max.wait.ms`: the broker answers after this, or once it has `min_bytes`.
     pub(crate) max_wait_milliseconds: i32,
-    /// See `max_wait_milliseconds`.
+    /// `fetch.min.bytes`; see `max_wait_milliseconds`.
     pub(crate) min_bytes: i32,
-    /// The most that an answer holds.
+    /// `fetch.max.bytes`: most bytes in a response.
     pub(crate) max_bytes: i32,
-    /// The most of one partition that an answer holds.
+    /// `max.partition.fetch.bytes`: most bytes of one partition in a response.
     pub(crate) partition_max_bytes: i32,
 }
 
-/// A position in a fetch session. Both 0 to begin one.
+/// Fetch session id and epoch; both 0 to start a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FetchSession {
-    /// Given by the broker.
+    /// Session id assigned by the broker.
     pub(crate) id: i32,
-    /// The how-manieth request of the session.
+    /// Session epoch: number of the request within the session.
     pub(crate) epoch: i32,
 }
 
 impl FetchSession {
-    /// The position of the next request, once the broker gave the session's id with an answer.
+    /// Session for the next request, given the session id in the response; an id of 0 starts a new session.
     #[must_use]
     pub(crate) fn next(self, id: i32) -> Self {
         if id == 0 {
@@ -43,18 +43,18 @@ impl FetchSession {
     }
 }
 
-/// A partition to fetch from.
+/// Partition to fetch, with the offset to begin at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FetchPosition<'a> {
-    /// The topic's name.
+    /// Topic name.
     pub(crate) topic: &'a str,
-    /// The partition's number.
+    /// Partition index.
     pub(crate) partition: i32,
-    /// The first offset wanted.
+    /// First offset to fetch.
     pub(crate) offset: i64,
 }
 
-/// Writes a request into `bytes`, whose contents are replaced. Partitions of one topic have to follow each other.
+/// Encodes a Fetch request into `bytes`, replacing its contents. Partitions of one topic must be adjacent.
 pub(crate) fn request<'a>(
     bytes: &mut Vec<u8>,
     correlation: i32,
@@ -95,36 +95,36 @@ pub(crate) fn request<'a>(
     super::set_length(bytes, length);
 }
 
-/// What an answer says before its partitions.
+/// Top-level fields of a Fetch response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FetchHead {
-    /// For so long the broker wants to be left alone.
+    /// Throttle time: how long the client is to send nothing, in milliseconds.
     pub(crate) throttle_milliseconds: i32,
-    /// 0 when the session is well.
+    /// Kafka error code of the fetch session; 0 for none.
     pub(crate) error: i16,
-    /// 0 when the broker keeps no session.
+    /// Fetch session id; 0 when the broker keeps no session.
     pub(crate) session_id: i32,
 }
 
-/// What an answer says of a partition.
+/// Partition in a Fetch response; borrows its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FetchedPartition<'a> {
-    /// The topic's name.
+    /// Topic name.
     pub(crate) topic: &'a str,
-    /// The partition's number.
+    /// Partition index.
     pub(crate) partition: i32,
-    /// 0 when there is nothing to complain of.
+    /// Kafka error code; 0 for none.
     pub(crate) error: i16,
-    /// The offset after the last record that all replicas in sync have.
+    /// High watermark: the offset after the last record that all in-sync replicas have.
     pub(crate) high_watermark: i64,
-    /// Record batches, the last of them perhaps cut off.
+    /// Record batches; the last may be incomplete.
     pub(crate) records: &'a [u8],
 }
 
-/// Calls `found` with every partition in an answer (after its correlation id).
+/// Decodes a Fetch response (after its correlation id) and calls `found` for each partition.
 ///
 /// # Errors
-/// `Malformed` when it is not such an answer; what was found before was passed on.
+/// `Malformed` when it is invalid; `found` was called for the partitions before the fault.
 pub(crate) fn parts<'a>(bytes: &'a [u8], mut found: impl FnMut(FetchedPartition<'a>)) -> Result<FetchHead, Malformed> {
     let mut reader = WireReader::new(bytes);
     let head =

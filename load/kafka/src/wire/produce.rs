@@ -1,13 +1,13 @@
-//! Produce requests (versions 3 to 8): batches of many partitions, sent from where they lie.
+//! Produce requests (versions 3 to 8): batches of many partitions, sent from their own buffers.
 
 use super::{Malformed, WireReader};
 
-/// The request's number in the protocol.
+/// API key of Produce.
 pub(crate) const API: i16 = 0;
-/// The versions that are spoken here.
+/// Supported versions of Produce: lowest and highest.
 pub(crate) const VERSIONS: (i16, i16) = (3, 8);
 
-/// Writes all of a request but the batches themselves.
+/// Encoder of a Produce request without the batches, which are sent from their own buffers in between.
 pub(crate) struct ProduceHead<'a> {
     bytes: &'a mut Vec<u8>,
     batch_bytes: usize,
@@ -18,7 +18,7 @@ pub(crate) struct ProduceHead<'a> {
 }
 
 impl<'a> ProduceHead<'a> {
-    /// Begins a request in `bytes`, whose contents are replaced.
+    /// Begins a request in `bytes`, replacing its contents. `acks` as on the wire: 0, 1, or -1 for all.
     pub(crate) fn begin(
         bytes: &'a mut Vec<u8>,
         version: i16,
@@ -36,7 +36,7 @@ impl<'a> ProduceHead<'a> {
         Self { bytes, batch_bytes: 0, topics_at, topics: 0, partitions_at: 0, partitions: 0 }
     }
 
-    /// The partitions that follow are this topic's.
+    /// Starts the next topic; the partitions that follow belong to it.
     pub(crate) fn topic(&mut self, name: &str) {
         self.end_topic();
         super::string(self.bytes, name);
@@ -46,7 +46,8 @@ impl<'a> ProduceHead<'a> {
         self.partitions = 0;
     }
 
-    /// A batch of `size` bytes for this partition is to be sent after what was written so far: up to the position returned.
+    /// Adds a partition with a batch of `size` bytes, which is to be sent after the bytes of the head up to the
+    /// position returned.
     pub(crate) fn partition(&mut self, index: i32, size: usize) -> usize {
         self.bytes.extend_from_slice(&index.to_be_bytes());
         self.bytes.extend_from_slice(&super::length(size).to_be_bytes());
@@ -55,7 +56,7 @@ impl<'a> ProduceHead<'a> {
         self.bytes.len()
     }
 
-    /// Fills in what was left open; the length of the whole request on the wire.
+    /// Completes the counts and the size field; returns the size of the whole request on the wire, in bytes.
     pub(crate) fn end(mut self) -> usize {
         self.end_topic();
         let at = self.topics_at;
@@ -73,26 +74,26 @@ impl<'a> ProduceHead<'a> {
     }
 }
 
-/// What became of a partition's batch.
+/// Outcome of one partition's batch, from a Produce response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartitionOutcome<'a> {
-    /// The topic's name.
+    /// Topic name.
     pub(crate) topic: &'a str,
-    /// The partition's number.
+    /// Partition index.
     pub(crate) partition: i32,
-    /// 0 when it was written.
+    /// Kafka error code; 0 when the batch was written.
     pub(crate) error: i16,
-    /// The offset of its first record; -1 when it was not written.
+    /// Offset of the batch's first record; -1 when it was not written.
     pub(crate) base_offset: i64,
-    /// What the broker has to say; often nothing.
+    /// The broker's error message; often empty.
     pub(crate) message: &'a str,
 }
 
-/// Calls `found` with every partition in an answer (after its correlation id); returns for how many milliseconds the
-/// broker wants to be left alone.
+/// Decodes a Produce response (after its correlation id) and calls `found` for each partition; returns the throttle
+/// time in milliseconds.
 ///
 /// # Errors
-/// `Malformed` when it is not such an answer; what was found before was passed on.
+/// `Malformed` when it is invalid; `found` was called for the partitions before the fault.
 pub(crate) fn outcomes<'a>(
     bytes: &'a [u8],
     version: i16,

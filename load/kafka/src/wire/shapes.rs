@@ -1,25 +1,25 @@
-//! Where arrays stand in the answers that the protocol library decodes.
+//! Validation of array lengths in responses, before the protocol library decodes them.
 //!
-//! The library makes room for as many elements as an answer says that it has, before it reads the first: four bytes that
-//! are not right could ask for more memory than there is. So an answer is walked through before, which takes none.
+//! The library allocates room for as many elements as a response claims, before it reads the first: four corrupt bytes
+//! could request more memory than there is. So each response is first walked through without allocating.
 
 use super::{Malformed, WireReader};
 
-/// A part of an answer that is there from some version on; no version read here lacks what one before it had.
+/// Field of a response that exists from a version on; no version read here drops a field of an earlier one.
 struct Part {
     since: i16,
     kind: Kind,
 }
 
 enum Kind {
-    /// So many bytes.
+    /// Fixed number of bytes.
     Fixed(usize),
     Text,
     Bytes,
     Array(&'static [Part]),
 }
 
-/// The parts of an answer, and the first version that is written with variable lengths and tags.
+/// Fields of a response, and its first flexible version (compact lengths, tagged fields).
 struct Shape {
     flexible_from: i16,
     parts: &'static [Part],
@@ -91,7 +91,7 @@ const SASL_HANDSHAKE: Shape = Shape { flexible_from: NEVER, parts: &[fixed(2), a
 
 const API_VERSIONS: Shape = Shape { flexible_from: 3, parts: &[fixed(2), array(&[fixed(6)]), fixed(4).from(1)] };
 
-/// The version with variable lengths has a tag that the library reads as long as it takes it to be, so it is not spoken.
+/// Flexible versions are not used: they have a tagged field that the library reads at whatever length it claims.
 const CREATE_TOPICS: Shape = Shape { flexible_from: NEVER, parts: &[fixed(4), array(&[text(), fixed(2), text()])] };
 
 const DELETE_TOPICS: Shape =
@@ -113,10 +113,10 @@ const DESCRIBE_CONFIGS: Shape = Shape {
 
 const DELETE_GROUPS: Shape = Shape { flexible_from: 2, parts: &[fixed(4), array(&[text(), fixed(2)])] };
 
-/// What a leader assigns to a member of a group.
+/// Assignment that the group leader gives to a member.
 const ASSIGNMENT: Shape = Shape { flexible_from: NEVER, parts: &[array(&[text(), array(&[fixed(4)])]), bytes()] };
 
-/// By the request's number in the protocol; None for answers without an array.
+/// Layout of a response by API key; None for responses without an array.
 fn shape(api: i16) -> Option<&'static Shape> {
     Some(match api {
         2 => &LIST_OFFSETS,
@@ -134,18 +134,18 @@ fn shape(api: i16) -> Option<&'static Shape> {
     })
 }
 
-/// Whether an answer (after its header) to this request is as long as its arrays say.
+/// Checks that a response (after its header) is as long as its arrays claim.
 ///
 /// # Errors
-/// `Malformed` where it ends within one.
+/// `Malformed` when it ends within a field, or an array claims too much.
 pub(crate) fn check_answer(api: i16, version: i16, answer: &[u8]) -> Result<(), Malformed> {
     shape(api).map_or(Ok(()), |shape| walk(shape, version, answer))
 }
 
-/// Whether an assignment (after its version) is as long as its arrays say.
+/// Checks that a consumer group assignment (after its version) is as long as its arrays claim.
 ///
 /// # Errors
-/// `Malformed` where it ends within one.
+/// `Malformed` when it ends within a field, or an array claims too much.
 pub(crate) fn check_assignment(assignment: &[u8]) -> Result<(), Malformed> {
     walk(&ASSIGNMENT, 0, assignment)
 }
@@ -182,7 +182,7 @@ impl Walker<'_> {
             Kind::Bytes => self.reader.bytes().map(drop),
             Kind::Array(element) => {
                 let count = if self.flexible { self.varint()?.saturating_sub(1) } else { self.reader.count()? };
-                // Every element takes bytes, so this ends with the answer.
+                // Each element consumes bytes, so the loop ends with the response.
                 (0..count).try_for_each(|_| self.element(element))
             }
         }
@@ -190,7 +190,7 @@ impl Walker<'_> {
 
     fn element(&mut self, parts: &[Part]) -> Result<(), Malformed> {
         match parts {
-            // Numbers by themselves have no tags.
+            // Arrays of plain numbers have no tagged fields in their elements.
             [Part { kind: Kind::Fixed(bytes), .. }] => self.reader.take(*bytes).map(drop),
             _ => self.structure(parts),
         }
@@ -205,7 +205,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Seven bits a byte, the low ones first; at most five bytes.
+    /// Unsigned varint: seven bits a byte, low ones first, at most five bytes.
     fn varint(&mut self) -> Result<usize, Malformed> {
         let mut value = 0;
         for place in 0..5 {

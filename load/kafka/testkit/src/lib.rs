@@ -1,6 +1,6 @@
-//! What tests and benchmarks of the Kafka client share: a broker that keeps nothing, a load on it, and a client to compare.
+//! Test kit of the Kafka client: a null broker, a load on it, and a reference client for comparison.
 
-// What a helper of tests cannot do fails them.
+// Helpers may panic: a failure fails the test.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub mod load;

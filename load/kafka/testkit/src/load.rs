@@ -1,4 +1,4 @@
-//! A load on the null broker, and what it reported.
+//! Load on the null broker, and the latencies that it reported.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -13,17 +13,17 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};
 
-/// What is asked for.
+/// Parameters of a load.
 pub struct Load {
-    /// Records a second.
+    /// Target rate in records per second.
     pub rate: f64,
-    /// How long.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Whether what is written is read.
+    /// Whether the records are also consumed.
     pub consumes: bool,
 }
 
-/// Latencies of a whole load.
+/// Latencies that a load reported.
 pub struct Reported {
     publish: Histogram<u64>,
     end_to_end: Histogram<u64>,
@@ -31,33 +31,33 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// A quantile of the latency from due time to acknowledgement.
+    /// Quantile (0 to 1) of the publish latency: from due time to acknowledgement.
     pub fn publish(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.publish.value_at_quantile(quantile))
     }
 
-    /// A quantile of the latency from due time to reading.
+    /// Quantile (0 to 1) of the end-to-end latency: from due time to reading.
     pub fn end_to_end(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.end_to_end.value_at_quantile(quantile))
     }
 
-    /// The lowest 99th percentiles of any second, of publishing and of reading.
+    /// Lowest p99 of any one-second window: publish latency, end-to-end latency.
     pub fn quietest_second(&self) -> [Duration; 2] {
         [0, 1].map(|of| Duration::from_nanos(self.seconds.iter().map(|one| one[of]).min().unwrap_or_default()))
     }
 
-    /// How many records were acknowledged.
+    /// Number of records acknowledged.
     pub fn count(&self) -> u64 {
         self.publish.len()
     }
 }
 
-/// A quantile of what a broker did.
+/// Quantile (0 to 1) of a broker's hold times.
 pub fn quantile(held: &Mutex<Histogram<u64>>, quantile: f64) -> Duration {
     Duration::from_nanos(held.lock().unwrap().value_at_quantile(quantile))
 }
 
-/// Adds what a window has of this latency; its 99th percentile.
+/// Adds a window's histogram of this latency and returns its p99 in nanoseconds; `u64::MAX` when it has none.
 fn merge(into: &mut Histogram<u64>, window: &Value, name: &str) -> u64 {
     let Some(text) = window["latency"][name].as_str() else { return u64::MAX };
     let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
@@ -66,7 +66,7 @@ fn merge(into: &mut Histogram<u64>, window: &Value, name: &str) -> u64 {
     histogram.value_at_quantile(0.99)
 }
 
-/// Where a load's lines go.
+/// Output buffer for the lines that a load prints.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -81,14 +81,14 @@ impl Write for Lines {
     }
 }
 
-/// Executes it in this process.
+/// Runs a load in this process and returns its latencies. Blocks until the load has ended; panics when it fails.
 pub fn execute(broker: SocketAddr, load: &Load) -> Reported {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     let start = now.ceil() + 1.0;
     let document = json!({
         "start": start, "stop": start + load.seconds, "window_seconds": 1.0,
         "bootstrap_servers": [broker.to_string()], "topics": {"existing": ["null"]},
-        // Room for all that is under way at once, so that no record waits for another's answer.
+        // Enough in-flight requests that no record waits for another's response.
         "producer": {"rate": load.rate, "linger_seconds": 0.0, "max_in_flight": 1000, "idempotence": false},
         "consumer": if load.consumes { json!({}) } else { Value::Null },
     });

@@ -1,5 +1,5 @@
-//! A broker that keeps nothing but what is to be read next: what a client adds by itself is all that can be measured
-//! against it. It may be asked to wait before it answers, and records for how long it truly did.
+//! Null broker: acknowledges without storing more than the batches to be read next, so that measured latency is the
+//! client's own. It can delay its produce responses, and records the actual delays.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -30,15 +30,15 @@ const METADATA: i16 = 3;
 const API_VERSIONS: i16 = 18;
 const INIT_PRODUCER_ID: i16 = 22;
 const DESCRIBE_CONFIGS: i16 = 32;
-/// Batches kept for reading; the oldest go first.
+/// Batches kept per partition for reading; the oldest are dropped first.
 const KEPT: usize = 1 << 14;
 
-/// A length as the protocol has it.
+/// Converts a length to the protocol's 32-bit integer; panics when it does not fit.
 fn length(count: usize) -> i32 {
     i32::try_from(count).unwrap()
 }
 
-/// What a request that arrives so long after the broker began is answered after.
+/// Delay of a produce response, as a function of the request's arrival time since the broker's start.
 pub type Delay = Arc<dyn Fn(Duration) -> Duration + Send + Sync>;
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ struct PartitionLog {
     batches: VecDeque<(i64, Bytes)>,
 }
 
-/// For how long produce requests were held, from their arrival until their answer was written, a count for each record.
+/// Hold times in nanoseconds, from a produce request's arrival until its response is written, counted once per record.
 pub type HoldTimes = Arc<Mutex<Histogram<u64>>>;
 
 struct NullBroker {
@@ -61,7 +61,7 @@ struct NullBroker {
     held: HoldTimes,
 }
 
-/// An answer that waits for its time.
+/// Delayed response, to be written at `until`.
 struct DelayedAnswer {
     arrived: Instant,
     until: Instant,
@@ -69,8 +69,8 @@ struct DelayedAnswer {
     bytes: Vec<u8>,
 }
 
-/// Starts one and returns where it listens. It has one topic of any name, and ends with the process. `keeps`: what is
-/// written can be read. Also for how long it held what.
+/// Starts a null broker on a loopback port and returns its address and its hold times. It accepts any topic name and
+/// runs until the process ends. With `keeps`, batches are kept for fetching.
 pub fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, HoldTimes) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -89,8 +89,8 @@ pub fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, HoldTim
 }
 
 impl NullBroker {
-    /// Answers that are delayed go out through a thread of their own, each at its time, so that a delay does not slow
-    /// reading down; the others at once.
+    /// Serves one connection until it ends. A second thread writes delayed responses when they are due, so that a delay
+    /// does not block reading; other responses are written at once.
     fn serve(self: &Arc<Self>, stream: &TcpStream) {
         stream.set_nodelay(true).unwrap();
         take_short_turns();
@@ -102,7 +102,7 @@ impl NullBroker {
         std::thread::spawn(move || {
             take_short_turns();
             while let Ok(late) = receiver.recv() {
-                // Sleeping is a little late each time.
+                // A sleep ends slightly late: sleep up to 150 µs before the time, then spin.
                 while let Some(left) = late.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
                 {
                     if left > Duration::from_micros(200) {
@@ -150,7 +150,7 @@ impl NullBroker {
         }
     }
 
-    /// A produce request is about to be answered.
+    /// Records the hold time of a produce request whose response is about to be written.
     fn note(&self, arrived: Instant, records: u64) {
         if records > 0 {
             let held = u64::try_from(arrived.elapsed().as_nanos()).unwrap();
@@ -158,7 +158,7 @@ impl NullBroker {
         }
     }
 
-    /// Which request it is, how many records are in it, and the answer.
+    /// Handles a request: returns its API key, its record count (0 except for produce), and the response.
     fn answer(&self, bytes: &[u8]) -> (i16, u64, Vec<u8>) {
         let api = i16::from_be_bytes([bytes[0], bytes[1]]);
         let version = i16::from_be_bytes([bytes[2], bytes[3]]);
@@ -188,7 +188,7 @@ impl NullBroker {
         (api, 0, answer.to_vec())
     }
 
-    /// Reads the batches out of a produce request (version 8) and acknowledges each.
+    /// Handles a produce request (version 8): keeps its batches if enabled; returns record count and acknowledgements.
     fn produced(&self, bytes: &[u8]) -> (u64, Vec<u8>) {
         let int16 = |at: usize| i16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let int32 = |at: usize| i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -239,7 +239,8 @@ impl NullBroker {
         self.more.notify_all();
     }
 
-    /// Waits for something to read, and answers without a session, so that every request names all partitions.
+    /// Handles a fetch request: waits for data up to its maximum wait; responds without a session, so that every
+    /// request names all partitions.
     fn fetched(&self, answer: &mut BytesMut, correlation: i32, request: &FetchRequest) {
         let until = Instant::now() + Duration::from_millis(request.max_wait_ms as u64);
         let wanted = &request.topics[0];
@@ -333,7 +334,7 @@ fn settings(rest: &mut Bytes, version: i16) -> DescribeConfigsResponse {
 
 fn put<M: Encodable + HeaderVersion>(answer: &mut BytesMut, correlation: i32, version: i16, message: &M) {
     let header = ResponseHeader::default().with_correlation_id(correlation);
-    // This one answer keeps the old header, since the client does not know yet which versions are spoken.
+    // ApiVersions responses keep header version 0, since the client does not know the supported versions yet.
     header.encode(answer, M::header_version(version)).unwrap();
     message.encode(answer, version).unwrap();
 }

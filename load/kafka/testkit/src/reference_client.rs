@@ -1,5 +1,5 @@
-//! A client that only sends and waits: what a machine takes to wake a thread up and to carry bytes is in what it sees as
-//! it is in what any other client sees, and nothing else is.
+//! Reference client that only sends and waits: its latency is that of the machine (thread wake-up, loopback transfer)
+//! and of the broker, without any of the client under test.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use cliffwatch_kafka::take_short_turns;
 use hdrhistogram::Histogram;
 
-/// The header of a batch of records (Kafka's message format 2), which ends with how many records are in it.
+/// Length of a record batch header (message format 2); its last 4 bytes are the record count.
 const BATCH_HEADER_BYTES: usize = 61;
 
-/// Sends one record as often a second and waits for all answers; nanoseconds from each one's due time until its answer.
+/// Sends `rate` single-record requests per second and returns the latency from due time to response, in nanoseconds.
+/// Blocks until all responses have arrived.
 pub fn latency(broker: SocketAddr, rate: f64, seconds: f64) -> Histogram<u64> {
     let mut stream = TcpStream::connect(broker).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -39,13 +40,13 @@ pub fn latency(broker: SocketAddr, rate: f64, seconds: f64) -> Histogram<u64> {
     reader.join().unwrap()
 }
 
-/// A produce request, version 8, of one batch of one record for partition 0.
+/// Encodes a produce request (version 8) with one batch header that states one record, for partition 0.
 fn request(correlation: u32) -> Vec<u8> {
     let mut body = Vec::new();
     body.extend_from_slice(&0_i16.to_be_bytes());
     body.extend_from_slice(&8_i16.to_be_bytes());
     body.extend_from_slice(&correlation.to_be_bytes());
-    // No client id, no transaction, acknowledged by all, within 30 s.
+    // No client id, no transactional id, acks=all, timeout 30 s.
     body.extend_from_slice(&(-1_i16).to_be_bytes());
     body.extend_from_slice(&(-1_i16).to_be_bytes());
     body.extend_from_slice(&(-1_i16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! The calling thread writes and syncs by itself, as a broker's request thread does with buffered files.
+//! I/O by the calling thread itself, as a broker's request thread does with buffered files.
 
 use super::{Done, Inbox, Request};
 use crate::buffers::Buffers;
@@ -8,7 +8,7 @@ use rustix::io::{Errno, pwrite};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Memory of the buffers, by address: who executes a write has it to himself until the write is done.
+/// Memory of the buffers, by address. No other code uses the buffer of a write until the write is done.
 #[derive(Clone, Copy)]
 pub(super) struct Memory {
     address: *const u8,
@@ -21,7 +21,7 @@ pub(super) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// The memory of `buffers`.
+    /// Returns the memory of `buffers`.
     pub(super) fn of(buffers: &Buffers) -> Self {
         Self { address: buffers.address(), buffer_bytes: buffers.buffer_bytes(), buffers: buffers.count() }
     }
@@ -33,7 +33,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(self.address.add(buffer * self.buffer_bytes + from), length) }
     }
 
-    /// Carries a request out and returns what the kernel said.
+    /// Executes a request, blocking until it is done. Returns the bytes written, 0, or a negative error number.
     pub(super) fn execute(&self, request: Request) -> i32 {
         // SAFETY: the file of a request stays open until it is done.
         let borrow = |file| unsafe { BorrowedFd::borrow_raw(file) };
@@ -72,7 +72,7 @@ fn retried(mut call: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Resu
     }
 }
 
-/// Requests are done when `submit` returns.
+/// I/O by the calling thread: a request is done when `submit` returns.
 pub(crate) struct Inline {
     memory: Memory,
     done: Vec<Done>,

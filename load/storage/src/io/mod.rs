@@ -1,4 +1,4 @@
-//! Writing and syncing, in one of three ways: through io_uring, through threads, or by the calling thread itself.
+//! Writing and syncing of files by one of three methods: io_uring, a pool of threads, or the calling thread itself.
 
 mod inbox;
 mod inline;
@@ -15,48 +15,48 @@ use std::sync::Arc;
 use threads::WriteThreads;
 use uring::Uring;
 
-/// What a file is to undergo. The file stays open, and the buffer is not touched, until the request is done.
+/// I/O request for a file. The file has to stay open, and the buffer unchanged, until the request is done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     /// Write part of a buffer.
     Write {
-        /// The file.
+        /// Descriptor of the file.
         file: RawFd,
-        /// The buffer's number.
+        /// Index of the buffer.
         buffer: u32,
-        /// Where the part begins in the buffer.
+        /// Start of the part in the buffer, in bytes.
         from: u32,
-        /// How long it is.
+        /// Length of the part in bytes.
         length: u32,
-        /// Where it goes in the file.
+        /// Position in the file, in bytes.
         offset: u64,
     },
-    /// fdatasync.
+    /// fdatasync of a file.
     Sync {
-        /// The file.
+        /// Descriptor of the file.
         file: RawFd,
     },
-    /// fallocate, which makes the file as long as what is allocated.
+    /// fallocate, which extends the file to the end of the range if it is shorter.
     Allocate {
-        /// The file.
+        /// Descriptor of the file.
         file: RawFd,
-        /// Where the new part begins.
+        /// Start of the range in the file, in bytes.
         offset: u64,
-        /// How long it is.
+        /// Length of the range in bytes.
         length: u64,
     },
 }
 
-/// A request that is done: the token that it was submitted with, and what the kernel returned (below 0: an error number).
+/// Completed request: its token and the kernel's result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
-    /// The request's token.
+    /// Token with which the request was submitted.
     pub token: u64,
-    /// Bytes written, a file, 0, or an error number below 0.
+    /// Bytes written, a file descriptor, 0, or a negative error number.
     pub result: i32,
 }
 
-/// How requests are executed.
+/// Method of executing I/O requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum IoMethod {
@@ -64,23 +64,23 @@ pub(crate) enum IoMethod {
     IoUring,
     /// A pool of threads that call pwrite and fdatasync.
     Threads,
-    /// The thread itself calls pwrite and fdatasync, and waits.
+    /// Calls of pwrite and fdatasync by the submitting thread, which blocks.
     Inline,
 }
 
-/// Carries requests out.
+/// Executor of I/O requests.
 pub(crate) enum Io {
-    /// Through io_uring.
+    /// Executor with io_uring.
     Uring(Box<Uring>),
-    /// Through a pool of threads.
+    /// Executor with a pool of threads.
     Threads(WriteThreads),
-    /// At once.
+    /// Executor in the calling thread.
     Inline(Inline),
 }
 
 impl Io {
-    /// `depth` is the most requests that are ever under way at once. Where io_uring is not allowed, threads take its
-    /// place, and the reason is returned.
+    /// Creates an executor for `depth` requests in flight at most. Uses threads if io_uring is not available. Also
+    /// returns the reason if the setup differs from `method`, or if buffers could not be registered.
     pub(crate) fn new(
         method: IoMethod,
         depth: u32,
@@ -103,7 +103,7 @@ impl Io {
         }
     }
 
-    /// How requests are really executed.
+    /// Returns the I/O method in effect.
     pub(crate) fn method(&self) -> IoMethod {
         match self {
             Self::Uring(_) => IoMethod::IoUring,
@@ -112,7 +112,7 @@ impl Io {
         }
     }
 
-    /// Hands a request over. It is done when [`Io::wait`] says so.
+    /// Submits a request. It is done when [`Io::wait`] returns its token.
     pub(crate) fn submit(&mut self, token: u64, request: Request) -> Result<()> {
         match self {
             Self::Uring(uring) => uring.submit(token, request),
@@ -124,8 +124,8 @@ impl Io {
         }
     }
 
-    /// Appends what is done to `done`. Waits for `nanoseconds` at most when nothing is, also for what others put into the
-    /// inbox.
+    /// Appends completed requests, those in the inbox included, to `done`. If there are none, waits for one, up to
+    /// `nanoseconds`.
     pub(crate) fn wait(&mut self, nanoseconds: u64, done: &mut Vec<Done>) -> Result<()> {
         match self {
             Self::Uring(uring) => uring.wait(nanoseconds, done),

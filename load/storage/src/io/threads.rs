@@ -1,4 +1,4 @@
-//! A pool of threads that call pwrite and fdatasync, where io_uring is not allowed.
+//! Pool of threads that call pwrite and fdatasync, also used where io_uring is not allowed.
 
 use super::inline::Memory;
 use super::{Done, Inbox, Request};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// As many requests as there are threads are executed at once; the others wait for their turn.
+/// Maximum number of threads, and thus of requests that are executed at once; further requests are queued.
 const THREADS_LIMIT: u32 = 64;
 const STACK_BYTES: usize = 64 * 1024;
-/// How long requests that are being executed when the pool is given up may take to end. One that takes longer is in the
-/// kernel, which holds its file whatever becomes of the descriptor.
+/// Time limit for requests in execution when the pool is dropped. One that takes longer is in the kernel, which keeps
+/// its file open even if the descriptor is closed.
 const END: Duration = Duration::from_secs(10);
 
-/// Hands requests to the pool.
+/// Pool of threads that executes requests.
 pub(crate) struct WriteThreads {
     requests: Option<Sender<(u64, Request)>>,
     is_over: Arc<AtomicBool>,
@@ -26,7 +26,8 @@ pub(crate) struct WriteThreads {
 }
 
 impl Drop for WriteThreads {
-    /// No request begins any more, since its descriptor may be another file's by then; those that have begun end.
+    /// Discards queued requests, whose descriptors may be reused for other files, and waits for those in execution, up
+    /// to `END`.
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         self.requests = None;
@@ -97,7 +98,7 @@ mod tests {
             pool.submit(token, Request::Write { file, buffer: 0, from: 0, length: 4096, offset: 0 }).unwrap();
         }
         drop(pool);
-        // In its place, as the next file that the process opens would be.
+        // Reuse the descriptor number, as the next file that the process opens would.
         let other = std::fs::File::create(directory.path().join("other")).unwrap();
         let mut descriptor = OwnedFd::from(own);
         rustix::io::dup2(&other, &mut descriptor).unwrap();

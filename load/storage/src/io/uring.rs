@@ -10,13 +10,13 @@ use io_uring::{IoUring, opcode};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The token of the inbox's bell, which belongs to no request.
+/// Token of the poll of the inbox's eventfd; no request has it.
 const BELL: u64 = u64::MAX;
-/// Each file that is being synced keeps a worker of the kernel's busy: so many at once, however few CPUs there are.
+/// Maximum number of kernel workers: each sync in flight occupies one, whatever the number of CPUs.
 const SYNCS_LIMIT: u32 = 1_024;
 const RING_LIMIT: u32 = 4_096;
 
-/// One ring. Its buffers outlive it.
+/// io_uring ring. Its buffers outlive it.
 pub(crate) struct Uring {
     ring: IoUring,
     inbox: Arc<Inbox>,
@@ -27,11 +27,12 @@ pub(crate) struct Uring {
     under_way: u32,
 }
 
-/// How long requests that are under way when the ring is given up may take to end.
+/// Time limit for requests in flight when the ring is dropped.
 const END_NANOSECONDS: u64 = 10 * NANOSECONDS;
 
 impl Drop for Uring {
-    /// Waits for what is under way: the kernel would hold its files, and their file system, beyond this process's end.
+    /// Waits for requests in flight, up to `END_NANOSECONDS`: the kernel would otherwise keep their files, and the file
+    /// system, in use after the end of the process.
     fn drop(&mut self) {
         let begun = Instant::now();
         let mut done = Vec::new();
@@ -44,7 +45,7 @@ impl Drop for Uring {
     }
 }
 
-// SAFETY: the address is only handed to the kernel; see `Memory` for who may touch what it points to.
+// SAFETY: the address is only passed to the kernel; see `Memory` for access to the memory that it points to.
 unsafe impl Send for Uring {}
 
 impl Uring {
@@ -67,13 +68,13 @@ impl Uring {
             .collect();
         // SAFETY: every part is memory of `buffers`, which lives as long as the process.
         let unregistered = unsafe { ring.submitter().register_buffers(&parts) }.err();
-        // Without it fewer files are synced at once, which is a matter of speed only.
+        // A failure only means that fewer files are synced at once.
         let _ = ring.submitter().register_iowq_max_workers(&mut [depth.clamp(16, SYNCS_LIMIT), 0]);
         let (address, buffer_bytes) = (buffers.address(), buffers.buffer_bytes());
         Ok(Self { ring, inbox, address, buffer_bytes, unregistered, bell_is_set: false, under_way: 0 })
     }
 
-    /// Why the kernel did not register the buffers, so that every write maps its own.
+    /// Returns the error if the kernel did not register the buffers, so that every write maps its own; None if it did.
     pub(crate) fn unregistered(&self) -> Option<&std::io::Error> {
         self.unregistered.as_ref()
     }
@@ -137,7 +138,7 @@ impl Uring {
 
     fn push(&mut self, entry: Entry) -> Result<()> {
         loop {
-            // SAFETY: what the entry points to, a buffer of ours, stays valid and untouched until the request is done.
+            // SAFETY: the buffer that the entry points to stays valid and unchanged until the request is done.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return Ok(());
             }

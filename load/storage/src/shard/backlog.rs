@@ -1,15 +1,15 @@
-//! What waits in a log, and how much of it is written, shed or put off.
+//! Backlog of a log: batches to write, shed or postpone.
 
 use super::Shard;
 use crate::figures;
 use crate::log::Role;
 use cliffwatch_measure::clock::nanoseconds;
 
-/// Batches that wait for each other are written together up to so many bytes.
+/// Maximum bytes of waiting batches that are written together; a single batch may be longer.
 const FLIGHT_BYTES: u64 = 1 << 20;
 
 impl Shard {
-    /// What is overdue by more than the burst limit is never written.
+    /// Sheds the batches of a log that are overdue by more than the burst limit: counts them and never writes them.
     pub(super) fn shed_overdue(&mut self, at: usize) {
         let role = self.shape(at).role;
         let log = &mut self.plan.logs[at];
@@ -25,7 +25,7 @@ impl Shard {
         self.plan.recorder.lock().add(figures::SHED, batches * u64::from(self.plan.config.batch_records));
     }
 
-    /// How many batches a log could write now.
+    /// Returns the number of batches that a log could write now.
     pub(super) fn waiting(&mut self, at: usize) -> u64 {
         let shape = self.shape(at);
         if shape.role != Role::Entries {
@@ -44,7 +44,7 @@ impl Shard {
         self.checkpoint_to.saturating_sub(log.next)
     }
 
-    /// True when a journal had better wait for more to be synced at once.
+    /// Returns true when a journal should wait for more batches to share a sync with, and sets the end of that wait.
     pub(super) fn waits_for_group(&mut self, at: usize, bytes: u64) -> bool {
         let Some(journal) = self.plan.config.journal.as_ref().filter(|_| at == 0) else { return false };
         if journal.group_seconds == 0.0 || bytes >= journal.group_bytes {
@@ -58,7 +58,7 @@ impl Shard {
         true
     }
 
-    /// How many of so many batches the free buffers hold, and are written together.
+    /// Returns how many of `wanted` batches to write together, limited by the free buffers and `FLIGHT_BYTES`.
     pub(super) fn flight_batches(&self, at: usize, wanted: u64) -> u64 {
         let batch_bytes = self.plan.config.batch_bytes();
         let log = &self.plan.logs[at];

@@ -1,4 +1,4 @@
-//! Batches laid into buffers, and buffers handed over to be written.
+//! Encoding of batches into buffers, and submission of buffers for writing.
 
 use super::{BufferedWrite, Shard, WRITE, token};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::io::Request;
 use crate::log::LogState;
 use cliffwatch_measure::record::Identity;
 
-/// A buffer that is being filled.
+/// Buffer that is being filled.
 struct Chunk {
     buffer: u32,
     from: usize,
@@ -16,7 +16,7 @@ struct Chunk {
 }
 
 impl Shard {
-    /// Puts batches into buffers and the buffers on their way.
+    /// Encodes the next `batches` batches of a log into buffers and submits the buffers for writing.
     pub(super) fn write(&mut self, at: usize, batches: u64) -> Result<()> {
         let log = &mut self.plan.logs[at];
         log.state = LogState::Writing;
@@ -37,7 +37,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Lays one batch into buffers from `position` in the file on; returns where it ends.
+    /// Encodes one batch into buffers, for `position` in the file; returns the position after it.
     fn lay(&mut self, at: usize, index: u64, open: &mut Option<Chunk>, mut position: u64) -> Result<u64> {
         let due = self.plan.schedule.due(index);
         let log = &self.plan.logs[at];
@@ -73,7 +73,7 @@ impl Shard {
         Ok(position)
     }
 
-    /// Copies one record, which may begin in one buffer and end in another.
+    /// Copies one record into buffers, across a boundary if necessary; returns the file position after it.
     fn copy(&mut self, at: usize, identity: &Identity, open: &mut Option<Chunk>, mut position: u64) -> Result<u64> {
         let mut copied = 0;
         let bytes = self.encoder.make_record(identity);
@@ -96,7 +96,7 @@ impl Shard {
     }
 
     fn open_chunk(&mut self, at: usize, position: u64) -> Result<Chunk> {
-        // `flight_batches` has seen to it that there are enough.
+        // `flight_batches` ensures that enough buffers are free.
         let missing = || Error::System { what: "buffers", source: std::io::ErrorKind::OutOfMemory.into() };
         let buffer = self.buffers.take().ok_or_else(missing)?;
         if !self.shape(at).direct {
@@ -112,7 +112,8 @@ impl Shard {
         Ok(Chunk { buffer, from, at: within, foreign_to: within, file_offset: position - within as u64 })
     }
 
-    /// Hands a buffer over to be written. Past the page cache whole blocks are: what follows the records is no record.
+    /// Submits a buffer for writing. With O_DIRECT a partly filled last block is padded with zeros and copied to the
+    /// log's `tail`.
     fn send(&mut self, at: usize, chunk: Chunk) -> Result<()> {
         const BLOCK: usize = crate::buffers::BLOCK_BYTES;
         let mut to = chunk.at;

@@ -1,4 +1,4 @@
-//! One thread that appends: what is due goes into buffers, buffers into files, and what is on them is acknowledged.
+//! Appending thread: encodes due batches into buffers, writes these to segments, and acknowledges the batches.
 
 mod backlog;
 mod finish;
@@ -21,15 +21,15 @@ use cliffwatch_measure::recorder::OldestDue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The longest wait: then it is checked whether a stop was requested.
+/// Maximum wait in nanoseconds, after which stop requests are checked.
 const LOOK_NANOSECONDS: u64 = 50_000_000;
-/// So often it is counted how much longer the files may become.
+/// Interval in nanoseconds at which the remaining growth of the files is measured.
 const COUNT_NANOSECONDS: u64 = NANOSECONDS / 2;
-/// How long what is under way at the load's end may still take.
+/// Time limit in nanoseconds for requests in flight at the end of load.
 const DRAIN_NANOSECONDS: u64 = 30 * NANOSECONDS;
-/// How long what was due before the load's end may still begin to be written.
+/// Time in nanoseconds after the end of load during which batches due before it may still be started.
 const LAST_NANOSECONDS: u64 = NANOSECONDS;
-/// What a journal has acknowledged is written to the entries at the latest when it is so long.
+/// Bytes acknowledged by the journal at which a checkpoint begins early.
 const UNCHECKED_BYTES: u64 = 64 << 20;
 
 const WRITE: u64 = 0;
@@ -48,11 +48,11 @@ struct BufferedWrite {
     length: u32,
     offset: u64,
     begun: u64,
-    /// The part of the buffer whose payload was another's.
+    /// Range of the buffer that lost its payload (to a copied block or padding), to be restored after the write.
     foreign: (u32, u32),
 }
 
-/// A thread that appends. Fields are dropped in their order: nothing may be written any more when the plan closes its files.
+/// Appending thread. Fields are dropped in order: `io` has to end its writes before `plan` closes the files.
 pub(crate) struct Shard {
     io: Io,
     plan: ShardPlan,
@@ -67,20 +67,20 @@ pub(crate) struct Shard {
     horizon: u64,
     look_at: u64,
     count_at: u64,
-    /// When the journal stops waiting for others to be synced with.
+    /// End of the journal's wait for more batches to sync together; `u64::MAX` when it does not wait.
     group_until: u64,
-    /// The first batch that the journal has not acknowledged.
+    /// Index of the first batch that the journal has not acknowledged.
     acknowledged: u64,
     unchecked_bytes: u64,
     checkpoint_at: u64,
-    /// The entries take over batches up to here.
+    /// Index of the first batch that is not yet to be written to the entries.
     checkpoint_to: u64,
-    /// Batches that the journal shed, which the entries must not expect.
+    /// Ranges of batches that the journal shed, which the entries skip.
     shed: VecDeque<(u64, u64)>,
 }
 
 impl Shard {
-    /// Allocates everything that it will need.
+    /// Creates a shard and allocates all that it needs.
     pub(crate) fn new(plan: ShardPlan) -> Result<Self> {
         let chunk_bytes = plan.config.log.chunk_bytes as usize;
         let slot_bytes = crate::encode::slot_bytes(&plan.config, chunk_bytes);
@@ -112,12 +112,12 @@ impl Shard {
         })
     }
 
-    /// How it writes.
+    /// Returns the I/O method in effect.
     pub(crate) fn method(&self) -> IoMethod {
         self.io.method()
     }
 
-    /// Why not as it was asked to.
+    /// Returns the reason for an I/O setup other than configured, None if it is as configured.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
@@ -165,7 +165,8 @@ impl Shard {
         }
     }
 
-    /// Nothing is under way, or about to begin, and the entries have what the journal acknowledged.
+    /// Returns true when no request is in flight or about to begin, and the entries hold all batches that the journal
+    /// acknowledged. Wakes logs that have batches left.
     fn is_drained(&mut self, begins: bool) -> bool {
         let mut drained = true;
         for at in 0..self.plan.logs.len() {
@@ -183,7 +184,8 @@ impl Shard {
         drained
     }
 
-    /// Releases what has become due.
+    /// Releases the batches due at `now` and wakes their logs. Starts checkpoints and ends the journal's wait when they
+    /// are due.
     fn release(&mut self, now: u64) {
         let released = match self.plan.work {
             Work::Batches(count) => count,
@@ -218,7 +220,7 @@ impl Shard {
         self.plan.shapes.len() > 1
     }
 
-    /// Logs that are written by due time: all of them, or the journal.
+    /// Returns the number of logs that are written by due time: all of them, or the journal alone.
     fn main_logs(&self) -> usize {
         if self.has_entries() { 1 } else { self.plan.logs.len() }
     }
@@ -235,7 +237,7 @@ impl Shard {
         }
     }
 
-    /// Gives every log that has something to do its turn, until buffers run out.
+    /// Starts the pending work of each ready log once, until buffers run out; without `begins`, only of the entries.
     fn advance_ready(&mut self, begins: bool) -> Result<()> {
         for _ in 0..self.ready.len() {
             let Some(at) = self.ready.pop_front() else { break };
@@ -256,7 +258,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Begins to write what waits in a log. False when there are not enough buffers.
+    /// Starts to write the waiting batches of a log, or first to roll its segment or allocate space. Returns false when
+    /// too few buffers are free.
     fn advance(&mut self, at: usize) -> Result<bool> {
         if self.plan.logs[at].state != LogState::Idle {
             return Ok(true);
@@ -295,7 +298,8 @@ impl Shard {
         Ok(true)
     }
 
-    /// Now and then: how far behind the schedule are we?
+    /// Records the due times of the oldest batches every `LOOK_NANOSECONDS` and updates the gauges every
+    /// `COUNT_NANOSECONDS`.
     fn look(&mut self, now: u64) {
         if now < self.look_at {
             return;
@@ -319,20 +323,21 @@ impl Shard {
         }
     }
 
-    /// The first batch that is due and waits for its log.
+    /// Returns the first batch that is due and not started.
     fn oldest_unbegun(&self) -> Option<u64> {
         let logs = &self.plan.logs[..self.main_logs()];
         logs.iter().map(|log| log.next).min().filter(|&batch| batch < self.released)
     }
 
-    /// The first batch that is due and not acknowledged, whether it is being written or waits for its log.
+    /// Returns the first batch that is due and not acknowledged, whether it is being written or not started.
     fn oldest_outstanding(&self) -> Option<u64> {
         let logs = &self.plan.logs[..self.main_logs()];
         let first = |log: &AppendLog| if log.group.batches > 0 { log.group.first } else { log.next };
         logs.iter().map(first).min().filter(|&batch| batch < self.released)
     }
 
-    /// What the files on the load's own volume may still grow by, before more is deleted than is added.
+    /// Returns the bytes by which the files on the load's own volume may still grow, until retention deletes as much as
+    /// is added.
     fn growth_left(&self) -> u64 {
         let left = |(at, log): (usize, &AppendLog)| {
             let shape = self.shape(at);
@@ -346,10 +351,10 @@ impl Shard {
         self.plan.logs.iter().enumerate().map(left).sum()
     }
 
-    /// How long there is nothing to do but wait.
+    /// Returns how long to wait for completions, in nanoseconds; 0: not at all.
     fn patience(&self, now: u64) -> u64 {
         if self.io.method() == IoMethod::Inline && !self.ready.is_empty() {
-            // Nothing is under way that it could wait for, and even the shortest wait is a sleep.
+            // Nothing is in flight to wait for, and even the shortest wait is a sleep.
             return 0;
         }
         let due = match self.plan.work {
@@ -377,7 +382,7 @@ impl Shard {
     }
 }
 
-/// The first batch of a log that is not released before the start.
+/// Moves a log to its first batch that was not released before the start.
 fn align(log: &mut AppendLog, released: u64) {
     if log.next < released {
         log.next += (released - log.next).div_ceil(log.stride) * log.stride;

@@ -1,4 +1,4 @@
-//! What a shard is made of, and what becomes of it.
+//! Inputs and outcome of a shard.
 
 use crate::config::Config;
 use crate::files::{Failure, FileThreads};
@@ -9,46 +9,47 @@ use cliffwatch_measure::schedule::Schedule;
 use cliffwatch_measure::stop::Stop;
 use std::sync::Arc;
 
-/// When a shard's work is done.
+/// Condition that ends a shard's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// At a moment, in nanoseconds since the epoch; until then batches are written as they are due.
+    /// Time of the end, in nanoseconds since the epoch; until then batches are written as they become due.
     Until(u64),
-    /// When so many batches are written, which are all due at once.
+    /// Number of batches after which the work ends; all are due at once.
     Batches(u64),
 }
 
-/// What a shard is made of. It is made in its own thread, because a ring belongs to the thread that made it.
+/// Inputs from which a shard is created. That happens in the shard's own thread, because an io_uring ring belongs to
+/// the thread that created it.
 pub(crate) struct ShardPlan {
-    /// What is asked for.
+    /// Configuration of the load.
     pub config: Arc<Config>,
-    /// When batches are due.
+    /// Due times of the batches.
     pub schedule: Schedule,
-    /// The load's start, in nanoseconds since the epoch.
+    /// Start of the load, in nanoseconds since the epoch.
     pub start: u64,
-    /// Its end.
+    /// Condition that ends the work.
     pub work: Work,
-    /// Its logs: those of its partitions, or a shared one with the journal before it.
+    /// Logs of the shard: those of its partitions, or a shared one, preceded by the journal if there is one.
     pub logs: Vec<AppendLog>,
-    /// How they write, by role.
+    /// Layouts of the logs: one for all of them, or the journal's and the shared log's.
     pub shapes: Vec<LogLayout>,
-    /// How many buffers of `config.log.chunk_bytes` it has.
+    /// Number of buffers, of `config.log.chunk_bytes` bytes each.
     pub buffers: usize,
-    /// The time.
+    /// Clock of the load.
     pub clock: Clock,
-    /// Where it counts.
+    /// Recorder of the shard's counters and latencies.
     pub recorder: Recorder,
-    /// Who makes, seals and deletes its files.
+    /// Threads that create, seal and delete the files of segments.
     pub file_threads: FileThreads,
-    /// Where failures are reported.
+    /// First error of any thread; set if the shard fails.
     pub failure: Failure,
-    /// When to stop before the end.
+    /// Stop request, which ends the work early.
     pub stop: Stop,
 }
 
-/// What became of a shard.
+/// Outcome of a shard.
 #[derive(Clone, Debug)]
 pub(crate) struct ShardOutcome {
-    /// Batches that were due and were not started.
+    /// Number of batches that were due and not started.
     pub unwritten: u64,
 }

@@ -1,4 +1,4 @@
-//! From one segment to the next.
+//! Roll from a full segment to the next.
 
 use super::{OPEN, Shard, token};
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::log::LogState;
 use std::sync::Arc;
 
 impl Shard {
-    /// Closes the active segment, lets old ones go and asks for a new one.
+    /// Closes the active segment, deletes old segments by retention, and submits the creation of the next segment.
     pub(super) fn roll(&mut self, at: usize) -> Result<()> {
         self.close_segment(at)?;
         let shape = self.shape(at).clone();
@@ -43,7 +43,7 @@ impl Shard {
         let Some((file, full)) = log.fill_up() else { return Ok(()) };
         let snapshot = (snapshot_bytes > 0).then_some(snapshot_path);
         if let Some(path) = &snapshot {
-            // Before its deletion is requested.
+            // Create the file here, before its deletion can be submitted.
             std::fs::write(path, vec![0; snapshot_bytes as usize]).map_err(Error::file(path, "write it"))?;
         }
         self.plan.file_threads.submit(FileTask::Seal { file, path, bytes: full.bytes, indexes, snapshot, sync });

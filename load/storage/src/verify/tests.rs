@@ -3,7 +3,8 @@ use cliffwatch_measure::record::seal;
 
 const RECORD_BYTES: usize = 1024;
 
-/// What is found in two records of `record_bytes`, damaged, in a log of one partition.
+/// Returns the findings for a log of one partition with two records, damaged by `damage`; `record_bytes` is the
+/// marker's.
 fn verified(record_bytes: Option<u32>, damage: impl FnOnce(&mut Vec<u8>)) -> Findings {
     let directory = tempfile::tempdir().unwrap();
     let log = log_directory(&directory.path().join(LOG), 0);
@@ -21,8 +22,8 @@ fn verified(record_bytes: Option<u32>, damage: impl FnOnce(&mut Vec<u8>)) -> Fin
     verify_directory(directory.path(), Extent { bytes: None, time: Duration::MAX / 4 }).unwrap().findings
 }
 
-/// A log of three segments of two records each, in a catalogue, and what is found of it once `spoil` had its way. With
-/// `shared` all records are of two partitions.
+/// Returns the findings for a catalogue of one log with three segments of two records each, after `spoil` was applied.
+/// With `shared` the records are of two partitions.
 fn verified_catalogue(shared: bool, spoil: impl FnOnce(&Path, &Catalogue)) -> Findings {
     let directory = tempfile::tempdir().unwrap();
     let log = log_directory(directory.path(), 0);
@@ -58,7 +59,7 @@ fn what_is_read_back_is_the_drive_s_also_where_it_was_not_synced() {
         let buffers = &mut [std::io::IoSliceMut::new(&mut buffer)];
         found = Some(rustix::io::preadv2(&file, buffers, 0, rustix::io::ReadWriteFlags::NOWAIT));
     });
-    // Where the page cache had kept it, it would be there without waiting.
+    // A read that must not wait would succeed if the page cache still held the data.
     assert_eq!(found, Some(Err(rustix::io::Errno::AGAIN)));
 }
 
@@ -74,7 +75,7 @@ fn a_segment_that_is_gone_though_it_has_not_expired_is_lost() {
 #[test]
 fn a_segment_that_expires_while_it_is_read_is_not_lost() {
     let findings = verified_catalogue(false, |log, catalogue| {
-        // As retention does it while a reading that has listed it is under way.
+        // Retention deletes a segment that a read-back in progress has listed.
         let reading = reading_of(&catalogue.segments(0), Some(0));
         catalogue.segments(0).full.pop_front();
         std::fs::remove_file(segment_path(log, 0, RECORDS)).unwrap();
@@ -104,7 +105,7 @@ fn the_end_of_a_log_that_partitions_share_is_known_once_it_is_complete() {
 
 #[test]
 fn a_last_record_whose_length_became_0_is_damaged() {
-    // 1024 is one bit: without it nothing seems to have been written.
+    // A length of 1024 is a single bit; with that cleared, the length is 0.
     let findings = verified(Some(1024), |bytes| bytes[RECORD_BYTES + 5] = 0);
     assert_eq!(findings, Findings { intact: 1, corrupted: 1, ..Findings::default() });
 }
