@@ -129,7 +129,8 @@ def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -
         wait_until(partial(finished, journal), "the end of the run")
     assert_whole(steady)
     news = wait_until(lambda: ends_in(people) if len(ends_in(people)) == 2 else None, "news of both runs")
-    assert news["steady"].startswith(f"{status_in(steady).reasons[0]} It is run steady of watched on synthetic:")
+    assert news["steady"].startswith(f"{status_in(steady).reasons[0]} Of the whole load: publish p99 ")
+    assert " It is run steady of watched on synthetic:" in news["steady"]
     assert events_of(steady, EventType.ALERT, "CliffwatchRunFinished") == []
     people.close()
     report = json.loads((failing / "report.json").read_text())
