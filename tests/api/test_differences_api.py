@@ -74,7 +74,7 @@ def test_all_figures_of_both_are_beside_each_other(api: Api) -> None:
     assert between(api, "one", "two")["result"][2]["change"] == "better"
 
 
-def test_of_a_text_only_the_lines_that_differ_are_shown(api: Api) -> None:
+def test_a_text_of_several_lines_shows_only_those_that_differ(api: Api) -> None:
     over(api, "one", FACTS | {"job": "[global]\nbs=4k\nrw=write\n"})
     over(api, "two", FACTS | {"job": "[global]\nbs=16k\nrw=write\niodepth=4\n"})
     assert values(between(api, "one", "two")["environment"]) == [("job", "bs=4k", "bs=16k\niodepth=4")]

@@ -1,4 +1,4 @@
-"""What a process does not need is not imported by it: matplotlib alone takes a second, before a run's first window."""
+"""Large libraries that a process does not use are not imported: matplotlib alone delays its start by a second."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ import pytest
         ("cliffwatch.server.app", ["matplotlib"]),
     ],
 )
-def test_a_process_starts_without_what_it_does_not_need(module: str, without: list[str]) -> None:
+def test_a_process_does_not_import_large_libraries_it_does_not_use(module: str, without: list[str]) -> None:
     code = f"import sys, {module}; print([name for name in {without} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

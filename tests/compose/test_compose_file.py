@@ -169,6 +169,8 @@ def test_environment_settings_reach_the_containers() -> None:
     changed = configuration(CLIFFWATCH_PROMETHEUS_PORT="19890", CLIFFWATCH_PROMETHEUS_IMAGE=image)["services"]
     assert changed["prometheus"]["image"] == image
     assert "--web.listen-address=127.0.0.1:19890" in changed["prometheus"]["command"]
+    assert "--web.external-url=http://127.0.0.1:19890" in changed["prometheus"]["command"]
+    assert "--web.external-url=http://127.0.0.1:9893" in changed["alertmanager"]["command"]
     assert changed["grafana"]["environment"]["CLIFFWATCH_PROMETHEUS_URL"] == "http://127.0.0.1:19890"
     assert changed["configuration"]["environment"]["CLIFFWATCH_PROMETHEUS_PORT"] == "19890"
     assert changed["cliffwatch"]["environment"]["CLIFFWATCH_PROMETHEUS_PORT"] == "19890"

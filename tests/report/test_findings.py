@@ -277,3 +277,12 @@ def test_a_client_that_asks_for_less_is_no_fault_of_a_drive(tmp_path: Path) -> N
     page = (journal / "report.html").read_text()
     assert "The client was the limit, so the verdict says nothing about the target." in page
     assert "It did not affect the client" not in page
+
+
+def test_spikes_at_equal_distances_say_when_the_next_is_expected(tmp_path: Path) -> None:
+    """While they go on; after a mark by which they are over it would be of no use."""
+    spiky = replace(PLAN, latency=lambda index: latency(0, after=0.001) if index % 60 else latency(0, before=0.030))
+    (spikes,) = [each for each in document_of(make_journal(tmp_path / "run", spiky))["findings"] if each["degrades"]]
+    recurrence = spikes["recurrence"]
+    assert spikes["kind"] == "spikes"
+    assert recurrence["next_expected_seconds"] == pytest.approx(recurrence["times"] * 600.0 + spikes["onset_seconds"])

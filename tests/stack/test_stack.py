@@ -131,6 +131,10 @@ def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -
     news = wait_until(lambda: ends_in(people) if len(ends_in(people)) == 2 else None, "news of both runs")
     assert news["steady"].startswith(f"{status_in(steady).reasons[0]} Of the whole load: publish p99 ")
     assert " It is run steady of watched on synthetic:" in news["steady"]
+    # Links in messages lead to this machine's address, where the ports listen, and not to its name.
+    for _, _, body in people.posts:
+        assert body["externalURL"].startswith("http://127.0.0.1:")
+        assert all(alert["generatorURL"].startswith("http://127.0.0.1:") for alert in body["alerts"])
     assert events_of(steady, EventType.ALERT, "CliffwatchRunFinished") == []
     people.close()
     report = json.loads((failing / "report.json").read_text())

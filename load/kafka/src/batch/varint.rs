@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_takes_its_size() {
+    fn a_value_is_read_back_and_takes_its_stated_size() {
         for value in [0, -1, 1, 63, 64, -64, -65, 8191, 8192, 1 << 40, i64::MAX, i64::MIN] {
             let mut bytes = Vec::new();
             write(&mut bytes, value);
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_early_or_never_is_refused() {
+    fn truncated_and_overlong_values_are_refused() {
         assert_eq!(read(&mut [0x80, 0x80].as_slice()), None);
         assert_eq!(read(&mut [0xff; 11].as_slice()), None);
     }

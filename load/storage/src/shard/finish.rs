@@ -75,21 +75,20 @@ impl Shard {
 
     pub(super) fn written(&mut self, at: usize, buffer: u32, count: u32, now: u64) -> Result<()> {
         let part = &mut self.parts[buffer as usize];
+        let mut tally = self.plan.recorder.lock();
+        tally.add(figures::WRITTEN_BYTES, u64::from(count));
         if count < part.length {
             // A short write, for example because of a signal: submit the rest.
-            self.plan.recorder.lock().add(figures::WRITTEN_BYTES, u64::from(count));
+            drop(tally);
             (part.from, part.length) = (part.from + count, part.length - count);
             part.offset += u64::from(count);
             let rest = *part;
             return self.submit_part(at, buffer, rest);
         }
         let part = *part;
-        {
-            let mut tally = self.plan.recorder.lock();
-            tally.latency(figures::WRITE, now - part.begun, 1);
-            tally.add(figures::WRITES, 1);
-            tally.add(figures::WRITTEN_BYTES, u64::from(part.length));
-        }
+        tally.latency(figures::WRITE, now - part.begun, 1);
+        tally.add(figures::WRITES, 1);
+        drop(tally);
         let (from, to) = part.foreign;
         if from < to && self.encoder.slot_bytes() > 0 {
             self.buffers.restore(buffer as usize, from as usize, to as usize);
