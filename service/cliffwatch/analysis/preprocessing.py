@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 #: `_TICKS_MOST` ticks only.
 CLOCK_TICKS = (1e-3, 1e-4)
 _TICKS_MOST = 200
+_TICKED_BELOW = _TICKS_MOST * CLOCK_TICKS[0]
 #: Low-discrepancy steps that spread a coarse clock's values evenly over its tick, the same at every replay.
 _GOLDEN = 0.6180339887498949
 #: The lowest value that a coarse clock's value may be spread to, in ticks.
@@ -93,6 +94,8 @@ class CoarseClock:
 
     def spread(self, value: float, index: int) -> float:
         """Follow the ticks of the `index`th value; returns it spread over its tick where the clock is coarse."""
+        if value >= _TICKED_BELOW and not self._seen:
+            return value
         if tick := tick_below(value, (self.tick,) if self.tick else CLOCK_TICKS):
             self._seen = min(self._seen + 1, 2 * _COARSE)
             if self._seen == _COARSE:

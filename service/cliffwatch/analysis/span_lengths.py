@@ -5,6 +5,7 @@ are those of a soak of 10 s windows.
 """
 
 import math
+from functools import cache
 
 #: Windows in a block, the unit of the slow detectors (1 min).
 BLOCK = 6
@@ -28,6 +29,7 @@ DAY_SECONDS = 86_400.0
 SAME_MOMENT_SECONDS = 1e-6
 
 
+@cache
 def log_ratio(ratio: float) -> float:
     """Natural logarithm of a ratio: the scale on which the detectors work."""
     return math.log(ratio)

@@ -15,14 +15,18 @@ TINY = 1e-12
 
 def middle(values: NDArray[np.float64]) -> float:
     """The median (the upper one of two), by selection: several times as fast as numpy's for short arrays."""
-    half = len(values) >> 1
-    return float(np.partition(values, half)[half])
+    return _selected(values, len(values) >> 1)
 
 
 def lower_middle(values: NDArray[np.float64]) -> float:
     """The median (the lower one of two), which is high only where more than half of the values are."""
-    half = (len(values) - 1) >> 1
-    return float(np.partition(values, half)[half])
+    return _selected(values, (len(values) - 1) >> 1)
+
+
+def _selected(values: NDArray[np.float64], place: int) -> float:
+    values = values.copy()
+    values.partition(place)
+    return values.item(place)
 
 
 class Spread:

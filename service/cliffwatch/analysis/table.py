@@ -189,7 +189,9 @@ def _asked_rate(
 def _values(series: Mapping[str, Series], numbers: Mapping[str, float]) -> dict[str, float]:
     """A row's values by series name. A latency of 0 beside a rate of 0 is left out: some tables write it where no
     operation completed."""
-    nothing = any(one.role is Role.RATE and numbers.get(column) == 0 for column, one in series.items())
+    nothing = 0 in numbers.values() and any(
+        one.role is Role.RATE and numbers.get(column) == 0 for column, one in series.items()
+    )
     return {
         one.name: numbers[column]
         for column, one in series.items()

@@ -45,6 +45,7 @@ class Absolute:
 
     def __init__(self) -> None:
         self._levels: deque[float] = deque(maxlen=ABSOLUTE_ALONE_WINDOWS)
+        self._last: deque[float] = deque(maxlen=FAST)
 
     def follow(
         self,
@@ -63,8 +64,11 @@ class Absolute:
         """
         baseline = channel.baseline
         self._levels.append(level)
-        last = sorted(list(self._levels)[-FAST:])[-(FAST // 2 + 1) :]
-        if baseline is None or last[0] < _threshold(baseline, CORROBORATED_RATIO, degraded):
+        self._last.append(level)
+        if baseline is None:
+            return None
+        last = sorted(self._last)[-(FAST // 2 + 1) :]
+        if last[0] < _threshold(baseline, CORROBORATED_RATIO, degraded):
             return None
         if is_first() and (severe := self._severe(channel, baseline, correlated)) is not None:
             return severe

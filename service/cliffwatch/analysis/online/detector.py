@@ -97,9 +97,10 @@ class OnlineDetector:
             if channel.block_count != blocks:
                 self._correlated.end_block(channel)
         for judge in self._judges:
-            for sizing in judge.sizings:
-                sizing.add(self._present)
-            take_in_affected(judge, self._judges, self._mask.window)
+            if judge.sizing is not None:
+                for sizing in judge.sizings:
+                    sizing.add(self._present)
+                take_in_affected(judge, self._judges, self._mask.window)
         found: list[Finding] = []
         for judge in self._judges:
             level = self._present.get(judge.name)
@@ -174,7 +175,8 @@ class OnlineDetector:
                 confidence = CLIFF_CONFIDENCE if is_sure else confidence_of(False, evidence.device is not None)
                 yield from self._found(judge, sample, height, judge.excursions.windows, names, confidence)
                 return
-        yield from follow_spikes(judge, deviation, self._present_for_spikes(sample, deviation))
+        if not judge.is_without_spikes(deviation):
+            yield from follow_spikes(judge, deviation, self._present_for_spikes(sample, deviation))
         if (
             is_block
             and not judge.excursions.is_settling

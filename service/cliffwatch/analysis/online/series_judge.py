@@ -92,6 +92,10 @@ class Judge:
         is_spiky = self.train is not None and self.active is None and self.excursions.windows <= SPIKE_WINDOWS
         return SPIKE_ALIKE * self.train_height if is_spiky else math.inf
 
+    def is_without_spikes(self, deviation: float) -> bool:
+        """Whether the last window, of this deviation from the recent level, is no spike, and no earlier one matters."""
+        return self.train is None and self.spikes.is_without_any(deviation)
+
     def begin_within(self) -> None:
         """Set the active finding aside for a further change; `end_within` makes it the active one again."""
         assert self.active is not None, "only called with an active finding"

@@ -50,6 +50,10 @@ class Spikes:
         #: Number of past spikes by height: all of them (False), and those that the device showed too (True).
         self._past = {False: [0] * _BINS, True: [0] * _BINS}
 
+    def is_without_any(self, deviation: float) -> bool:
+        """Whether there is no spike yet that a train may have, and a window of this deviation is none."""
+        return not self._train and not self._height and deviation <= log_ratio(SPIKE_RATIO)
+
     def follow(
         self,
         window: int,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import (
     BLOCK,
     HALF_BLOCKS,
@@ -80,17 +81,17 @@ class SpanStatistics:
         """Update after a block of the channel. `is_explained`: more load explains a rise, or a device that is not
         slower contradicts it."""
         self.values = {}
-        trend = self._trend(channel)
+        blocks = channel.last_blocks(REFERENCE_BLOCKS + STEP_SPANS[-1])
+        trend = self._trend(blocks)
         falling = trend is None or trend < -FALLING
         for span in STEP_SPANS:
-            reference = channel.last_blocks(REFERENCE_BLOCKS, skip=span)
+            reference = blocks[:-span][-REFERENCE_BLOCKS:]
             if len(reference) < REFERENCE_MINIMUM:
                 continue
             recent = middle(reference)
-            value = lower_middle(channel.last_blocks(span)) - recent
+            value = lower_middle(blocks[-span:]) - recent
             if span == STEP_SPANS[0]:
-                last = channel.last_blocks(_PRESENT_BLOCKS)
-                self.present, self.last = middle(last) - recent, float(last[-1]) - recent
+                self.present, self.last = middle(blocks[-_PRESENT_BLOCKS:]) - recent, float(blocks[-1]) - recent
             self.values[span] = value
             if falling:
                 continue
@@ -130,11 +131,11 @@ class SpanStatistics:
         return min(1.0, max(0.0, math.sin(math.pi / 2 * agreement)) + 1 / math.sqrt(len(pairs)))
 
     @staticmethod
-    def _trend(channel: Channel) -> float | None:
+    def _trend(blocks: Array) -> float | None:
         """Change from the half hour before the last hour to the last half hour; None without enough blocks. Blocks in
         which the level falls, as in a warm-up, do not enter the spread."""
-        before = channel.last_blocks(HALF_BLOCKS, skip=HOUR_BLOCKS)
-        return middle(channel.last_blocks(HALF_BLOCKS)) - middle(before) if len(before) == HALF_BLOCKS else None
+        before = blocks[:-HOUR_BLOCKS][-HALF_BLOCKS:]
+        return middle(blocks[-HALF_BLOCKS:]) - middle(before) if len(before) == HALF_BLOCKS else None
 
     def discard_recent(self) -> None:
         """Discard statistics measured since a change began, which are not healthy ones."""
@@ -203,8 +204,11 @@ def find_step(
     is called with a span and a height, and returns whether nothing else explains them.
     """
     for span in STEP_SPANS:
-        value, sigma = client.values.get(span), client.sigma(span)
-        if value is None or sigma is None or value < factor * log_ratio(STEP_RATIOS[span]):
+        value = client.values.get(span)
+        if value is None or value < factor * log_ratio(STEP_RATIOS[span]):
+            continue
+        sigma = client.sigma(span)
+        if sigma is None:
             continue
         if span < ALONE_SPAN and value < STEP_BEYOND_PAST * client.largest(span):
             continue
