@@ -6,6 +6,7 @@ Each is searched with a few examples before every merge, with more in the set `r
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,13 @@ def test_more_trouble_never_gives_a_better_verdict(plan: Plan, first: list[Troub
     for mode in MODES:
         if not passes(some, mode):
             assert not passes(all_of_it, mode), mode
+
+
+def test_a_rise_that_was_higher_at_first_does_not_pass_either() -> None:
+    plan = Plan(9999, hours=HOURS, noise=0.15, rate=40_000.0)
+    rise = Trouble(Kind.SLOWER, 2450, 60, 1.3, 8, 73)
+    for laid in ((rise,), (rise, replace(rise, times=1))):
+        assert not any(passes(plan.more(*laid), mode) for mode in MODES)
 
 
 @searched(plan=healthy, laid=st.lists(troubles(), min_size=1, max_size=3))

@@ -113,11 +113,12 @@ def _shortest_excursion(bounds: list[int], column: Array, returns: int) -> tuple
 
 
 def _comes_back(levels: list[float]) -> bool:
-    """Whether the levels between the first and the last are all to one side of the first, and the last is near it."""
+    """Whether the levels between the first and the last are all to one side of the first, and the last is near it: not
+    so much higher that it is a change itself, however much higher it was before."""
     apart = [level - levels[0] for level in levels[1:]]
-    within, after = apart[:-1], abs(apart[-1])
+    within, after = apart[:-1], apart[-1]
     is_one_sided = min(within) > 0 or max(within) < 0
-    return is_one_sided and after < 0.5 * max(abs(each) for each in within)
+    return is_one_sided and abs(after) < 0.5 * max(abs(each) for each in within) and after < log_ratio(SEGMENT_RATIO)
 
 
 def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:
