@@ -18,6 +18,7 @@ from bench import (
     kills,
     long_run,
     pages,
+    parts,
     simulator,
     stack,
     storage,
@@ -28,6 +29,7 @@ from bench.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "long-run": long_run.figures,
+    "parts": parts.figures,
     "kills": kills.figures,
     "api": api.figures,
     "fio": fio.figures,

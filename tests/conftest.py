@@ -3,6 +3,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from testkit.databases import database, database_url, postgresql_server
 from testkit.sets import pytest_addoption, pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
@@ -10,6 +11,10 @@ from cliffwatch.coordinator.detection import FAILED_NOTE
 
 # Started in the background, this process ignores Ctrl-C and so would every command that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 __all__ = [
     "database",

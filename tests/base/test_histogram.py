@@ -52,13 +52,26 @@ def test_the_encoding_is_read_by_the_reference_library_and_back(values: list[int
     assert back.encode() == text
 
 
-def test_a_histogram_of_another_range_is_taken_in() -> None:
-    other = HdrHistogram(1, 60_000_000_000, 3)
-    for milliseconds in range(1, 101):
+@given(st.dictionaries(st.integers(1_000, HIGHEST_NANOSECONDS), st.integers(1, 2**40), max_size=50))
+def test_the_encoding_is_that_of_the_reference_library(counts: dict[int, int]) -> None:
+    reference = HdrHistogram(1_000, HIGHEST_NANOSECONDS, 3)
+    for nanoseconds, count in counts.items():
+        reference.record_value(nanoseconds, count)
+    assert Histogram.from_values(counts).encode() == reference.encode().decode()
+
+
+@pytest.mark.parametrize("lowest", [1, 3, 1_000, 1_024, 1_000_000])
+@pytest.mark.parametrize("digits", [1, 2, 3, 4, 5])
+def test_histograms_of_other_ranges_and_precisions_are_read(lowest: int, digits: int) -> None:
+    other = HdrHistogram(lowest, 60_000_000_000, digits)
+    for milliseconds in range(10, 1010, 10):
         other.record_value(milliseconds * 1_000_000)
     decoded = Histogram.decode(other.encode().decode())
     assert decoded.count == 100
-    assert decoded.percentiles_seconds((0.5,))[0] == pytest.approx(0.050, rel=1e-3)
+    for quantile in (0.1, 0.5, 0.99):
+        # A precision of one digit is to a sixteenth; and none is finer than the lowest value.
+        allowed = max(1e-3, 0.6 / 10**digits) * quantile + lowest * 1e-9
+        assert decoded.percentiles_seconds((quantile,))[0] == pytest.approx(quantile, abs=allowed)
 
 
 def test_latencies_over_an_hour_are_clamped_and_counted() -> None:

@@ -75,8 +75,12 @@ def _add_counters(window: EngineWindow, part: str, own: EngineWindow, drives: Se
 
 def _add_latencies(window: EngineWindow, part: str, own: EngineWindow) -> None:
     for name, histogram in own.latency.items():
-        for key in (name, f"{part}/{name}"):
-            window.latency.setdefault(key, Histogram()).merge(histogram)
+        window.latency.setdefault(name, Histogram()).merge(histogram)
+        key = f"{part}/{name}"
+        if key in window.latency:
+            histogram = Histogram.sum_of(window.latency[key], histogram)
+        # Of one window of the part the histogram itself is kept, with its text: it is not encoded again.
+        window.latency[key] = histogram
     # Quantiles cannot be merged: there are none of all parts, and of several windows of one the last one's are kept.
     window.quantiles.update({f"{part}/{name}": quantiles for name, quantiles in own.quantiles.items()})
 
