@@ -40,6 +40,8 @@ OTHERS = {
     "iostat.txt.gz": OutputFormat.IOSTAT,
     "iostat.json.gz": OutputFormat.IOSTAT,
     "sar.csv.gz": OutputFormat.SAR,
+    "sar-loop.csv.gz": OutputFormat.SAR,
+    "sar-loop.json.gz": OutputFormat.SAR,
     "prometheus-quantile.json": OutputFormat.PROMETHEUS,
     "prometheus-summary.json": OutputFormat.PROMETHEUS,
     "prometheus-sums.json": OutputFormat.PROMETHEUS,

@@ -90,7 +90,7 @@ _REMEDIES = {
     OutputFormat.CASSANDRA_STRESS: "`cassandra-stress … -log interval=1` prints a line for each second",
     OutputFormat.DB_BENCH: "`db_bench --stats_interval_seconds=1` prints lines of each thread to standard error",
     OutputFormat.IOSTAT: "`S_TIME_FORMAT=ISO iostat -x -t 1` prints a report for each second",
-    OutputFormat.SAR: "`sar -d -o FILE 1` records them, and `sadf -d FILE -- -d` prints them",
+    OutputFormat.SAR: "`sar -d -o FILE 1` records them, and `sadf -d FILE -- -d` or `sadf -j` prints them",
     OutputFormat.RADOS_BENCH: "`rados bench` prints a line for each second",
     OutputFormat.PROMETHEUS: "`/api/v1/query_range?query=…&start=…&end=…&step=10` has a value for each step",
 }
