@@ -32,6 +32,7 @@ HELD = {
     "ycsb.txt": (OutputFormat.YCSB, 22_804),
     "go-ycsb.txt.gz": (OutputFormat.GO_YCSB, 23_000),
     "go-ycsb.csv.gz": (OutputFormat.GO_YCSB, 690),
+    "scylla-bench.txt": (OutputFormat.SCYLLA_BENCH, 11_396),
     "ycsb-timeseries.txt": (OutputFormat.YCSB, 22_799),
 }
 #: Other recordings: one whose threads stood still, a target that held every request, idle devices.

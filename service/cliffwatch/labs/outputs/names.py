@@ -18,6 +18,7 @@ class OutputFormat(StrEnum):
     YCSB = "ycsb"
     GO_YCSB = "go-ycsb"
     CASSANDRA_STRESS = "cassandra-stress"
+    SCYLLA_BENCH = "scylla-bench"
     DB_BENCH = "db_bench"
     IOSTAT = "iostat"
     SAR = "sar"
