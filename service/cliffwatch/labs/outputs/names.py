@@ -19,6 +19,7 @@ class OutputFormat(StrEnum):
     GO_YCSB = "go-ycsb"
     CASSANDRA_STRESS = "cassandra-stress"
     SCYLLA_BENCH = "scylla-bench"
+    LATTE = "latte"
     DB_BENCH = "db_bench"
     IOSTAT = "iostat"
     SAR = "sar"
