@@ -24,6 +24,7 @@ LINES = {
     "time             operations/s   rows/s   errors  max   99.9th   99th   95th": OutputFormat.SCYLLA_BENCH,
     "    Time    Cycles    Errors    Thrpt.     ────────── Latency [ms/op] ──────────": OutputFormat.LATTE,
     '{\n  "result": {\n    "requests_per_cycle": 1.0,': OutputFormat.LATTE,
+    "Label,Phase,RuntimeMS,Rank,MixType,Done%,DoneBytes,MiB/s,IOPS,Entries,Entries/s,Active": OutputFormat.ELBENCHO,
     '{"type":"Point","data":{"time":"2017-05-09T14:34:45Z","value":5,"tags":null},"metric":"vus"}': OutputFormat.K6,
     "\x7f\x03\x01\x01\x06Result\x01Seq\x08BytesOut": OutputFormat.VEGETA,
     '{\n "status": "success",\n "data": {\n "resultType": "vector"': OutputFormat.PROMETHEUS,

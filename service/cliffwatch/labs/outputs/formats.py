@@ -10,6 +10,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.outputs import (
     cassandra_stress,
     db_bench,
+    elbencho,
     fio_json,
     fio_log,
     go_ycsb,
@@ -54,6 +55,7 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.DB_BENCH: db_bench.read,
     OutputFormat.IOSTAT: iostat.read,
     OutputFormat.SAR: sar.read,
+    OutputFormat.ELBENCHO: elbencho.read,
     OutputFormat.RADOS_BENCH: rados_bench.read,
 }
 #: Predicates on the first lines of a file. A log of fio is not known by its lines: those of latencies and of bandwidth
@@ -75,6 +77,7 @@ _RECOGNISERS: Mapping[OutputFormat, Callable[[Sequence[str]], bool]] = {
     OutputFormat.DB_BENCH: db_bench.recognises,
     OutputFormat.IOSTAT: iostat.recognises,
     OutputFormat.SAR: sar.recognises,
+    OutputFormat.ELBENCHO: elbencho.recognises,
     OutputFormat.RADOS_BENCH: rados_bench.recognises,
     OutputFormat.PROMETHEUS: prometheus.recognises,
 }
@@ -99,6 +102,7 @@ _REMEDIES = {
     OutputFormat.DB_BENCH: "`db_bench --stats_interval_seconds=1` prints lines of each thread to standard error",
     OutputFormat.IOSTAT: "`S_TIME_FORMAT=ISO iostat -x -t 1` prints a report for each second",
     OutputFormat.SAR: "`sar -d -o FILE 1` records them, and `sadf -d FILE -- -d` or `sadf -j` prints them",
+    OutputFormat.ELBENCHO: "`elbencho --livecsv FILE --liveint 1000` writes a line for each second",
     OutputFormat.RADOS_BENCH: "`rados bench` prints a line for each second",
     OutputFormat.PROMETHEUS: "`/api/v1/query_range?query=…&start=…&end=…&step=10` has a value for each step",
 }

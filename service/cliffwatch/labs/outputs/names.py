@@ -23,6 +23,7 @@ class OutputFormat(StrEnum):
     DB_BENCH = "db_bench"
     IOSTAT = "iostat"
     SAR = "sar"
+    ELBENCHO = "elbencho"
     RADOS_BENCH = "rados-bench"
     PROMETHEUS = "prometheus"
 
