@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fuzz.damage import spoiled
 from tests.fuzz.explore import bounded, explore, holds
 from tests.fuzz.tables import require_sound
-from tests.labs.outputs.printed import FILES, HELD, OTHERS, SLOWEST, STALLED, hlog
+from tests.labs.outputs.printed import FILES, HELD, OTHERS, SLOWEST, STALLED, hlog, warp
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.labs.outputs.formats import read_output
@@ -30,6 +30,7 @@ CONTENTS = {
     **{name: (format_, _beginning(name)) for name, (format_, _) in HELD.items()},
     **{name: (format_, _beginning(name)) for name, format_ in OTHERS.items()},
     "hlog": (OutputFormat.HLOG, "\n".join(hlog([5_000_000, 4_000_000, 3_000_000], 1e6, "Tag=a,")).encode()),
+    "warp": (OutputFormat.WARP, "\n".join(warp(300)).encode()),
     "omb": (
         OutputFormat.OMB,
         b'{"publishRate": [5, 6.5, 0], "publishLatency99pct": [1.5, 2, 0], "sampleRateMillis": 1000}',

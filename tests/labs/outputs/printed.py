@@ -61,3 +61,14 @@ def hlog(values: list[int], ratio: float, tag: str = "") -> list[str]:
         payload = Histogram.from_values([(value, 100)]).encode()
         lines.append(f"{tag}{100 + 10 * index}.000,10.000,{value / ratio:.3f},{payload}")
     return lines
+
+
+def warp(operations: int) -> list[str]:
+    """Lines of warp, 10 ms apart, of 5 ms each."""
+    names = "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns"
+    lines = [names]
+    for number in range(operations):
+        second, milliseconds = divmod(10 * number, 1000)
+        start, end = (f"2026-09-21T14:{second // 60:02d}:{second % 60:02d}.{milliseconds + at:03d}Z" for at in (0, 5))
+        lines.append(f"{number}\t0\tGET\tab\t1\t9\thttp://a\tx/{number}.rnd\t\t{start}\t\t{end}\t5000000")
+    return [*lines, "# warp get --full"]

@@ -25,6 +25,8 @@ LINES = {
     "    Time    Cycles    Errors    Thrpt.     ────────── Latency [ms/op] ──────────": OutputFormat.LATTE,
     '{\n  "result": {\n    "requests_per_cycle": 1.0,': OutputFormat.LATTE,
     "Label,Phase,RuntimeMS,Rank,MixType,Done%,DoneBytes,MiB/s,IOPS,Entries,Entries/s,Active": OutputFormat.ELBENCHO,
+    "idx\tthread\top\tclient_id\tn_objects\tbytes": OutputFormat.WARP,
+    "index\top\thost\tduration_s\tobjects_per_op": OutputFormat.WARP,
     '{"type":"Point","data":{"time":"2017-05-09T14:34:45Z","value":5,"tags":null},"metric":"vus"}': OutputFormat.K6,
     "\x7f\x03\x01\x01\x06Result\x01Seq\x08BytesOut": OutputFormat.VEGETA,
     '{\n "status": "success",\n "data": {\n "resultType": "vector"': OutputFormat.PROMETHEUS,

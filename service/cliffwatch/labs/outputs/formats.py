@@ -27,6 +27,7 @@ from cliffwatch.labs.outputs import (
     scylla_bench,
     sysbench,
     vegeta,
+    warp,
     ycsb,
 )
 from cliffwatch.labs.outputs.names import LatencyUnit, OutputFormat
@@ -47,6 +48,7 @@ _READERS: Mapping[OutputFormat, Callable[[Iterable[str]], Reading]] = {
     OutputFormat.OMB: omb.read,
     OutputFormat.K6: k6.read,
     OutputFormat.VEGETA: vegeta.read,
+    OutputFormat.WARP: warp.read,
     OutputFormat.YCSB: ycsb.read,
     OutputFormat.GO_YCSB: go_ycsb.read,
     OutputFormat.CASSANDRA_STRESS: cassandra_stress.read,
@@ -69,6 +71,7 @@ _RECOGNISERS: Mapping[OutputFormat, Callable[[Sequence[str]], bool]] = {
     OutputFormat.HLOG: hlog.recognises,
     OutputFormat.K6: k6.recognises,
     OutputFormat.VEGETA: vegeta.recognises,
+    OutputFormat.WARP: warp.recognises,
     OutputFormat.YCSB: ycsb.recognises,
     OutputFormat.GO_YCSB: go_ycsb.recognises,
     OutputFormat.CASSANDRA_STRESS: cassandra_stress.recognises,
@@ -94,6 +97,7 @@ _REMEDIES = {
     OutputFormat.HLOG: "a line is `start,length,longest,HISTFAAA…`",
     OutputFormat.K6: "`k6 run --out json=FILE` writes a line for each value of each metric",
     OutputFormat.VEGETA: "`vegeta encode --to json results.bin` writes a line for each request",
+    OutputFormat.WARP: "`warp … --full` writes a line for each operation into a .csv.zst, which `zstd -d` unpacks",
     OutputFormat.YCSB: "`ycsb run … -s -p status.interval=1` prints status lines to standard error",
     OutputFormat.GO_YCSB: "`go-ycsb run … -p measurement.interval=1` prints lines, `-p measurementtype=csv` operations",
     OutputFormat.CASSANDRA_STRESS: "`cassandra-stress … -log interval=1` prints a line for each second",

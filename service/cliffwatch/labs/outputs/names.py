@@ -15,6 +15,7 @@ class OutputFormat(StrEnum):
     HLOG = "hlog"
     K6 = "k6"
     VEGETA = "vegeta"
+    WARP = "warp"
     YCSB = "ycsb"
     GO_YCSB = "go-ycsb"
     CASSANDRA_STRESS = "cassandra-stress"
