@@ -87,6 +87,32 @@ def test_other_files_are_refused_as_tables(tmp_path: Path, text: str) -> None:
     assert result.exception.faults[0].field == "a line 1"
 
 
+WRK2 = [
+    "Running 30s test @ http://127.0.0.1:80/index.html",
+    "  2 threads and 100 connections",
+    "  Thread calibration: mean lat.: 9747 usec, rate sampling interval: 21 msec",
+    "  Thread Stats   Avg      Stdev     Max   +/- Stdev",
+]
+
+
+@pytest.mark.parametrize("lines", [text_of("wrk.txt"), text_of("wrk-errors.txt"), WRK2], ids=["wrk", "errors", "wrk2"])
+def test_figures_of_a_whole_run_are_refused_by_the_name_of_wrk(tmp_path: Path, lines: list[str]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    problem = analyzed(path).exception
+    assert isinstance(problem, Problem)
+    (fault,) = problem.faults
+    assert fault.field == "a.txt"
+    assert fault.message.startswith(
+        "is of wrk or wrk2, which print figures of the whole run and no windows; vegeta and"
+    )
+    assert recognised(["  2 threads and 100 connections"], "a") is None
+
+
+def test_wrk_beside_the_lines_of_another_program_does_not_hide_them() -> None:
+    assert recognised([*text_of("ycsb.txt")[:300], *text_of("wrk.txt")], "a") is OutputFormat.YCSB
+
+
 def test_lines_of_two_formats_are_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("\n".join([*text_of("ycsb.txt"), *text_of("sysbench.txt")]), encoding="utf-8")

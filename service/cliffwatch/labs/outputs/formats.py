@@ -28,6 +28,7 @@ from cliffwatch.labs.outputs import (
     sysbench,
     vegeta,
     warp,
+    whole_runs,
     ycsb,
 )
 from cliffwatch.labs.outputs.names import LatencyUnit, OutputFormat
@@ -125,13 +126,15 @@ class Output:
 
 def recognised(head: Sequence[str], name: str) -> OutputFormat | None:
     """Format of the file `name` by its first lines; None where they are of no known one, or of a CSV of windows. Raises
-    Problem(bad_request) where they are of several."""
+    Problem(bad_request) where they are of several, or of a program that states no windows."""
     if TIME_COLUMN in next((line for line in head if line.strip()), ""):
         return None
     found = [format_ for format_, recognises in _RECOGNISERS.items() if recognises(head)]
     if len(found) > 1:
         fault = FieldFault(name, f"has lines of {' and '.join(found)}; say which it is with --from")
         raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [fault])
+    if not found and (why := whole_runs.why_without_windows(head)) is not None:
+        raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [FieldFault(name, why)])
     return found[0] if found else None
 
 
