@@ -33,6 +33,7 @@ HELD = {
     "go-ycsb.txt.gz": (OutputFormat.GO_YCSB, 23_000),
     "go-ycsb.csv.gz": (OutputFormat.GO_YCSB, 690),
     "scylla-bench.txt": (OutputFormat.SCYLLA_BENCH, 11_396),
+    "rados-bench.txt": (OutputFormat.RADOS_BENCH, 9862),
     "ycsb-timeseries.txt": (OutputFormat.YCSB, 22_799),
 }
 #: Other recordings: one whose threads stood still, a target that held every request, idle devices.
@@ -43,6 +44,7 @@ OTHERS = {
     "sar.csv.gz": OutputFormat.SAR,
     "sar-loop.csv.gz": OutputFormat.SAR,
     "sar-loop.json.gz": OutputFormat.SAR,
+    "rados-bench-read.txt": OutputFormat.RADOS_BENCH,
     "prometheus-quantile.json": OutputFormat.PROMETHEUS,
     "prometheus-summary.json": OutputFormat.PROMETHEUS,
     "prometheus-sums.json": OutputFormat.PROMETHEUS,

@@ -1,8 +1,9 @@
-"""Lines of `rados bench` as in its documentation, with figures since the start and operations in flight."""
+"""Lines of `rados bench`, with figures since the start and operations in flight."""
 
 from pathlib import Path
 
 import pytest
+from tests.labs.outputs.printed import text_of
 from tests.labs.outputs.reading import read, refusal, verdict
 
 from cliffwatch.labs.outputs.names import OutputFormat
@@ -40,6 +41,21 @@ def test_means_and_rates_are_those_of_the_second() -> None:
     samples = read(RADOS, *printed([0.1, 0.2, 0.1], [100, 50, 80])).table.samples
     assert [sample.values["operations_per_second"] for sample in samples] == [100, 50, 80]
     assert [sample.values["mean"] for sample in samples] == pytest.approx([0.1, 0.2, 0.1], rel=1e-3)
+
+
+def test_the_recording_of_reads_passes(tmp_path: Path) -> None:
+    lines = text_of("rados-bench-read.txt")
+    output = read(RADOS, *lines)
+    assert (output.operations, len(output.table.samples)) == (56_458, 39)
+    # Six digits of an average since the start show the first second's.
+    assert output.table.samples[0].values["mean"] == pytest.approx(0.00102611)
+    assert verdict(tmp_path / "r.txt", RADOS, lines)[0] == "pass"
+
+
+def test_the_recording_of_writes_has_the_longest_beside_the_stall(tmp_path: Path) -> None:
+    name, said = verdict(tmp_path / "r.txt", RADOS, text_of("rados-bench.txt"))
+    assert name == "degraded"
+    assert "An operation took 12 s, 42 s into the load" in said
 
 
 def test_a_steady_target_passes_and_a_slower_one_does_not(tmp_path: Path) -> None:
