@@ -34,6 +34,8 @@ HELD = {
     "go-ycsb.csv.gz": (OutputFormat.GO_YCSB, 690),
     "scylla-bench.txt": (OutputFormat.SCYLLA_BENCH, 11_396),
     "rados-bench.txt": (OutputFormat.RADOS_BENCH, 9862),
+    "latte.txt": (OutputFormat.LATTE, 8917),
+    "latte.json.gz": (OutputFormat.LATTE, 8917),
     "ycsb-timeseries.txt": (OutputFormat.YCSB, 22_799),
 }
 #: Other recordings: one whose threads stood still, a target that held every request, idle devices.

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.labs.outputs.printed import text_of
 from tests.labs.outputs.reading import first, read, refusal, verdict
 
 from cliffwatch.labs.outputs.names import OutputFormat
@@ -165,3 +166,12 @@ REFUSED = {
 def test_other_lines_are_refused_with_a_remedy(case: str) -> None:
     lines, message = REFUSED[case]
     assert message in refusal(LATTE, *lines)
+
+
+def test_the_log_and_the_report_of_a_run_have_the_same_figures() -> None:
+    log, report_ = (read(LATTE, *text_of(name)).table for name in ("latte.txt", "latte.json.gz"))
+    for one, other in zip(log.samples, report_.samples, strict=True):
+        assert one.end == pytest.approx(other.end, abs=0.01)
+        # A sample's own length is not quite the distance of two ends.
+        for name, value in one.values.items():
+            assert value == pytest.approx(other.values[name], rel=0.01, abs=0.00006)
