@@ -36,6 +36,7 @@ HELD = {
     "rados-bench.txt": (OutputFormat.RADOS_BENCH, 9862),
     "latte.txt": (OutputFormat.LATTE, 8917),
     "latte.json.gz": (OutputFormat.LATTE, 8917),
+    "elbencho.csv": (OutputFormat.ELBENCHO, 9399),
     "ycsb-timeseries.txt": (OutputFormat.YCSB, 22_799),
 }
 #: Other recordings: one whose threads stood still, a target that held every request, idle devices.
@@ -46,6 +47,7 @@ OTHERS = {
     "sar.csv.gz": OutputFormat.SAR,
     "sar-loop.csv.gz": OutputFormat.SAR,
     "sar-loop.json.gz": OutputFormat.SAR,
+    "elbencho-mix.csv": OutputFormat.ELBENCHO,
     "rados-bench-read.txt": OutputFormat.RADOS_BENCH,
     "prometheus-quantile.json": OutputFormat.PROMETHEUS,
     "prometheus-summary.json": OutputFormat.PROMETHEUS,

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.labs.outputs.printed import text_of
 from tests.labs.outputs.reading import first, read, refusal, verdict
 
 from cliffwatch.labs.outputs.names import OutputFormat
@@ -59,6 +60,16 @@ def test_reads_and_writes_of_a_mix_are_one_window() -> None:
     values = first(read(ELBENCHO, HEAD, *lines)).values
     expected = {"rwmix.write.mean": 0.000816, "rwmix.read.mean": 0.000204, "operations_per_second": 7680}
     assert dict(values) == pytest.approx(expected)
+
+
+def test_the_recording_of_a_mix_and_of_reads_after_it_is_read() -> None:
+    output = read(ELBENCHO, *text_of("elbencho-mix.csv"))
+    names = {series.name for series in output.table.series}
+    assert names == {"rwmix60.write.mean", "rwmix60.read.mean", "read.mean", "operations_per_second"}
+    assert len(output.table.samples) == 35
+    assert dict(first(output).values) == pytest.approx(
+        {"rwmix60.write.mean": 78e-6, "rwmix60.read.mean": 448e-6, "operations_per_second": 200}
+    )
 
 
 def test_entries_are_operations_where_there_is_no_io() -> None:
