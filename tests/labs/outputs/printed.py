@@ -47,6 +47,7 @@ OTHERS = {
     "sar.csv.gz": OutputFormat.SAR,
     "sar-loop.csv.gz": OutputFormat.SAR,
     "sar-loop.json.gz": OutputFormat.SAR,
+    "scylla-bench-errors.txt": OutputFormat.SCYLLA_BENCH,
     "elbencho-mix.csv": OutputFormat.ELBENCHO,
     "rados-bench-read.txt": OutputFormat.RADOS_BENCH,
     "prometheus-quantile.json": OutputFormat.PROMETHEUS,

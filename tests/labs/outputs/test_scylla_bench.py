@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.labs.outputs.printed import text_of
 from tests.labs.outputs.reading import first, read, refusal, verdict
 
 from cliffwatch.labs.outputs.go_durations import go_seconds
@@ -117,6 +118,14 @@ def test_the_log_of_errors_goes_on_in_a_line() -> None:
     logged = f"{line(61)}2026/09/21 14:00:00 Operation timed out - received only 0 responses."
     lines = [*BEGIN, *steady(1, 61), logged, "2026/09/21 14:00:00 retry: attempt №0", "", *steady(62)]
     assert read(SCYLLA, *lines, *end(24_000)).operations == 24_000
+
+
+def test_errors_of_the_recording_are_counted_beside_their_log(tmp_path: Path) -> None:
+    lines = text_of("scylla-bench-errors.txt")
+    table = read(SCYLLA, *lines).table
+    assert (table.errors, table.completed) == (24, 6572)
+    assert dict(table.samples[14].values) == {"operations_per_second": 0}
+    assert verdict(tmp_path / "s.txt", SCYLLA, lines)[0] == "degraded"
 
 
 def test_lines_of_the_first_release_are_read() -> None:
