@@ -1,6 +1,7 @@
 """What other programs printed, damaged: refused by line, or read as windows that can be judged."""
 
 import gzip
+import json
 from typing import Any
 
 import pytest
@@ -24,12 +25,22 @@ def _beginning(name: str) -> bytes:
     return b"\n".join(content.splitlines()[:_LINES])
 
 
+def _short_report() -> bytes:
+    """A report of latte with its first samples, as a whole document."""
+    document = json.loads(gzip.decompress((FILES / "latte.json.gz").read_bytes()))
+    result = document["result"]
+    result["log"] = result["log"][:20]
+    result["cycle_count"] = sum(each["cycle_count"] for each in result["log"])
+    return json.dumps(document, indent=1).encode()
+
+
 CONTENTS = {
     **{name: (format_, _beginning(name)) for name, format_ in STALLED.items()},
     **{name: (format_, _beginning(name)) for name, (format_, _, _) in SLOWEST.items()},
     **{name: (format_, _beginning(name)) for name, (format_, _) in HELD.items()},
     **{name: (format_, _beginning(name)) for name, format_ in OTHERS.items()},
     "hlog": (OutputFormat.HLOG, "\n".join(hlog([5_000_000, 4_000_000, 3_000_000], 1e6, "Tag=a,")).encode()),
+    "latte": (OutputFormat.LATTE, _short_report()),
     "warp": (OutputFormat.WARP, "\n".join(warp(300)).encode()),
     "omb": (
         OutputFormat.OMB,
