@@ -12,6 +12,7 @@ from testkit.checkout import ROOT
 from tests.docs.tables import table, tables
 
 from cliffwatch.analysis.coverage import UNEXPLAINED
+from cliffwatch.analysis.journal_series import STARTED_LATE
 from cliffwatch.cli.reference import reference
 from cliffwatch.coordinator import load
 from cliffwatch.coordinator.commit import JOURNAL_FULL
@@ -39,9 +40,17 @@ def test_states_and_transitions_are_those_of_the_state_machine() -> None:
 
 
 def test_every_reason_of_a_gap_is_explained() -> None:
-    of_load = {"engine_started_late", "engine_restarted", "worker_interrupted", "not_reported_by_engine"}
+    of_load = {"engine_restarted", "worker_interrupted", "not_reported_by_engine"}
     assert all(f'"{reason}"' in Path(load.__file__).read_text() for reason in of_load)
-    known = of_load | {ENGINE_FROZEN, WORKER_FROZEN, JOURNAL_FULL, LOAD_FAILED, UNEXPLAINED, NOTHING_PRINTED}
+    known = of_load | {
+        STARTED_LATE,
+        ENGINE_FROZEN,
+        WORKER_FROZEN,
+        JOURNAL_FULL,
+        LOAD_FAILED,
+        UNEXPLAINED,
+        NOTHING_PRINTED,
+    }
     assert set(table("runs.md", "reason", "what happened")) == known
 
 

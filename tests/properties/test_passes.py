@@ -28,7 +28,9 @@ from testkit.soaks.trouble import (
 )
 
 from cliffwatch.analysis.csv_table import read_table
+from cliffwatch.analysis.finding import Notice
 from cliffwatch.base.errors import Problem
+from cliffwatch.model.phase import Phase as RunPhase
 from cliffwatch.model.run_state import VerdictName
 
 MODES = ("offline", "online")
@@ -155,6 +157,27 @@ def test_the_same_soak_said_differently_has_the_same_verdict(
     if not laid or large:
         longer = read_table(csv_of(merged(rows, by)))
         assert (verdict_on(longer, "offline").name is VerdictName.PASS) == expected
+
+
+@searched(
+    plan=healthy,
+    declared=st.sampled_from([0, 36, 180, 1440]),
+    restart=st.floats(0.0, 1.0),
+    rise=st.floats(0.02, 0.6),
+    size=st.sampled_from([2.0, 5.0, 40.0]),
+)
+def test_a_restart_does_not_hide_a_rise_that_lasts(
+    plan: Plan, declared: int, restart: float, rise: float, size: float
+) -> None:
+    """A restart before the rise, or in it, in a run whose healthy level was declared or learned for hours."""
+    first = max(declared or LEARNED_HOURS * HOUR, int(rise * HOURS * HOUR)) + 10
+    table = table_of(plan.more(Trouble(Kind.SLOWER, first, HOURS * HOUR, size)))
+    phases = [RunPhase.BASELINE if index < declared else None for index in range(len(table.samples))]
+    samples = tuple(replace(each, phase=phase) for each, phase in zip(table.samples, phases, strict=True))
+    notice = Notice(samples[int(restart * first)].start, "restart")
+    for mode in MODES:
+        verdict = verdict_on(replace(table, samples=samples, notices=(notice,)), mode)
+        assert verdict.name is not VerdictName.PASS, mode
 
 
 def _blank(rows: Rows, column: str, how: str, span: slice) -> None:

@@ -24,6 +24,8 @@ AMPLIFICATION = "write_amplification"
 LEADER_EVENTS = ("leader_changed", "partitions_without_leader")
 #: Events of an engine, or of the worker about its engine, that explain what is measured after them.
 EXPLAINING = frozenset({"died", *LEADER_EVENTS})
+#: Reason of a gap at the load's begin, which explains nothing that is measured after it: nothing had been running.
+STARTED_LATE = "engine_started_late"
 
 
 def key_in(detail: Mapping[str, Any]) -> FindingKey | None:
@@ -114,6 +116,8 @@ def notices_from_events(events: Iterable[Event]) -> list[Notice]:
 def notice_of(event: Event) -> Notice | None:
     """Convert an event of a run to a notice; None where the event explains no change."""
     is_gap = event.type is EventType.GAP
+    if is_gap and event.name == STARTED_LATE:
+        return None
     if not is_gap and not (event.type is EventType.ENGINE and event.name in EXPLAINING):
         return None
     # A gap is recorded after the window that ends it, and explains what follows its start.

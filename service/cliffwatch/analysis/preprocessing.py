@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cliffwatch.analysis.finding import Notice, Sample
 from cliffwatch.analysis.span_lengths import BLOCK
 from cliffwatch.analysis.thresholds import NOTICE_MASK
-from cliffwatch.model.phase import UNJUDGED_PHASES
+from cliffwatch.model.phase import UNJUDGED_PHASES, Phase
 
 Array = NDArray[np.float64]
 #: Ticks of coarse clocks that show in latencies, the coarser first (seconds). They matter for values below
@@ -33,7 +33,8 @@ class Mask:
     """Select the windows that are judged: none in which a run prepares, and none shortly after a notice.
 
     `window` is the number of windows so far. Windows up to number `masked_until`, which may be ahead, are masked,
-    because they follow a notice.
+    because they follow a notice. A declared baseline phase is never masked: without it, the level after the notice
+    would be taken for healthy, whatever happened in the meantime.
     """
 
     def __init__(self, notices: Sequence[Notice] = ()) -> None:
@@ -51,7 +52,7 @@ class Mask:
             self._pending.pop(0)
             self.masked_until = self.window + NOTICE_MASK
         self.window += 1
-        return self.window <= self.masked_until
+        return self.window <= self.masked_until and sample.phase != Phase.BASELINE
 
     def is_judged(self, sample: Sample) -> bool:
         """Count a window, and return whether it is judged."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
+from cliffwatch.analysis.journal_series import STARTED_LATE
 from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.analysis.steady_state import SteadyWatch
 from cliffwatch.base.clock import SystemClock
@@ -102,7 +103,7 @@ class LoadPhase:
         self._phase: str | None = None
         self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
-        self._gap_reason = WORKER_INTERRUPTED if context.windows.last else "engine_started_late"
+        self._gap_reason = WORKER_INTERRUPTED if context.windows.last else STARTED_LATE
         self._committer = WindowCommitter(context, lambda moment: self._timeline.phase_at(moment), self._kept)
         #: Start and end of recent freezes; the end of a freeze that lasts is infinite.
         self._freezes: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)

@@ -60,8 +60,7 @@ class OnlineDetector:
         self._correlated = CorrelatedSeries(list(self._channels.values()))
         primary = primary_series(series)
         latencies = [one.name for one in series if one.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
-        others = [name for name in latencies if name not in primary]
-        self._judges = [Judge(self._channels[name], name in primary) for name in (*primary, *others)]
+        self._judges = [Judge(self._channels[name], name in primary) for name in dict.fromkeys((*primary, *latencies))]
         self._mask = Mask(notices)
         self._explained_until = 0
         #: Up to this window, a burst of load is in the hour before.
