@@ -57,7 +57,7 @@ def test_operations_a_second_below_their_limit_break_it(tmp_path: Path) -> None:
     fast, slow = judged(tmp_path, plan, "operations >= 500/s over any 1m", "operations >= 150/s over any 1m")
     assert not fast["held"]
     assert fast["broken"][0]["worst"] == "200 /s"
-    assert (slow["held"], slow["margin"]) == (True, "33.3 % to the bound")
+    assert (slow["held"], slow["margin"]) == (True, "33.3 % above the bound")
 
 
 @pytest.mark.parametrize("name", ["errors", "skipped"])

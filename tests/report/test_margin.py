@@ -10,8 +10,8 @@ from cliffwatch.report.limits.margin import margin
     ("limit", "value", "words"),
     [
         ("p99 <= 10ms", None, ""),
-        ("p99 <= 10ms", 0.004, "60 % to the bound"),
-        ("p99 <= 10ms", 0.04, "300 % above the bound"),
+        ("p99 <= 10ms", 0.004, "60 % below the bound"),
+        ("p99 <= 10ms", 0.04, "4.0× the bound"),
         ("p99 <= 10ms", 0.26, "26× the bound"),
         ("throughput >= 10MB/s", 5e6, "50 % below the bound"),
         ("throughput >= 10MB/s", 2e10, "2,000× the bound"),

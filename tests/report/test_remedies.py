@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.analysis.sound_run import GIB, SOUND, covered
 
+from cliffwatch.analysis.causes.rules import CAUSES, CauseRow
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.run_evidence import LimitOutcome, LoadEnd
 from cliffwatch.analysis.verdict import judge
@@ -52,7 +53,7 @@ def test_every_reason_of_an_invalid_or_failed_run_has_its_remedy(change: dict[st
         (
             VerdictName.DEGRADED,
             "Cliff at 0:01:30: p99 rose 9.0×; likely cause: drive garbage collection (75 % sure).",
-            "what speaks for drive garbage collection and against it",
+            "Trim the drive, or leave a tenth of it unpartitioned",
         ),
         (VerdictName.DEGRADED, "Cliff at 0:01:30: p99 rose 59x; its cause is not known.", "the kernel's log"),
         (VerdictName.DEGRADED, 'The limit "p99" was broken.', "under Limits"),
@@ -62,6 +63,13 @@ def test_every_verdict_says_what_to_do_next(verdict: VerdictName, reason: str, w
     remedy = remedy_of(verdict, [reason], "r1")
     assert words in remedy
     assert remedy.count(". ") == 0, "one sentence"
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.cause.value)
+def test_the_remedy_of_a_cause_is_what_removes_it(cause: CauseRow) -> None:
+    reason = f"Cliff at 0:01:30: p99 rose 9.0×; likely cause: {cause.title} (75 % sure)."
+    remedy = remedy_of(VerdictName.DEGRADED, [reason], "r1")
+    assert remedy.lower() == f"{cause.remedy}.".lower()
 
 
 def test_a_run_that_goes_on_needs_no_remedy() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -34,6 +35,10 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_to_the_page_that_was_a
     assert token_of(service) not in page.content()
     # The refusal is a status that the browser logs; nothing else is.
     assert all("401" in text for text in complaints(page))
+    # A link to the page that is open changes only what stands behind the #.
+    page.get_by_role("button", name="Log out").click()
+    page.evaluate("location.hash = arguments[0]".replace("arguments[0]", repr(token_of(service))))
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
 def test_the_link_of_up_logs_in_and_leaves_no_token_in_the_address(page: Page, service: Service) -> None:
@@ -126,6 +131,28 @@ def test_findings_are_on_the_page_of_a_run_that_fell_off_a_cliff(page: Page, ser
     row = page.get_by_role("row").filter(has_text=run_id)
     expect(row).to_contain_text("degraded")
     expect(row.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"p99 from .* ms to .* ms"))
+
+
+def test_a_live_run_says_at_its_top_what_was_found_so_far(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("so-far", "5m"))
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#state")).to_contain_text("running")
+    expect(page.locator("#reasons li")).to_have_count(0)
+    log = EventLog(service.state_directory / "runs" / run_id)
+    key = {"kind": "cliff", "series": "publish.p99", "onset": time.time() - 60}
+    log.append(Event(time.time(), EventType.FINDING, "cliff", {**key, "summary": "Cliff: publish p99 rose 30×."}))
+    expect(page.locator("#reasons li")).to_have_text("Cliff: publish p99 rose 30×.")
+    higher = {**key, "summary": "Cliff: publish p99 rose 40×."}
+    log.append(Event(time.time(), EventType.NOTE, "finding_updated", higher))
+    expect(page.locator("#reasons li")).to_have_text("Cliff: publish p99 rose 40×.")
+    # An alert about the service itself is no news of this run.
+    general = alert(None, "firing", fingerprint="ab13")
+    service.client.post("/api/v1/alerts", json=notification(general)).raise_for_status()
+    log.append(Event(time.time(), EventType.NOTE, "finding_ended", {**higher, "until": time.time()}))
+    expect(page.locator("#reasons li")).to_have_count(0)
+    expect(page.locator("#findings li")).to_have_count(1)
+    service.client.post("/api/v1/alerts", json=notification(alert(None, "resolved", fingerprint="ab13")))
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
 
 
 def test_an_alert_shows_its_name_what_it_is_about_and_when_it_is_over(page: Page, service: Service) -> None:

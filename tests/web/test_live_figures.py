@@ -33,7 +33,7 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     log_in(page, service, f"/runs/{run_id}")
     limits = page.locator("#limits > div")
     expect(limits).to_have_count(4)
-    expect(limits.nth(0)).to_contain_text(re.compile(r"p99 <= 20ms over any 2s.* ms.*% to the bound, last 2 s"))
+    expect(limits.nth(0)).to_contain_text(re.compile(r"p99 <= 20ms over any 2s.* ms.*% below the bound, last 2 s"))
     expect(limits.nth(1)).to_contain_text(re.compile(r"MiB/s\d+× the bound"))
     expect(limits.nth(2)).to_contain_text("none found")
     expect(limits.nth(3)).to_contain_text("not measured")
@@ -48,7 +48,7 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     expect(page.locator("#tile-p99")).to_have_text(formats.latency(figures["p99_seconds"]))
     # Neither is what the limits are now, but what became of them.
     expect(limits.nth(0).locator("dd").first).to_have_text("held")
-    expect(limits.nth(0)).to_contain_text(re.compile(r"at least \d+(\.\d+)? % to the bound"))
+    expect(limits.nth(0)).to_contain_text(re.compile(r"at least \d+(\.\d+)? % below the bound"))
     expect(limits.nth(3)).to_contain_text("not judged")
 
 

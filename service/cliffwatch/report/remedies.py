@@ -5,6 +5,7 @@ docs/report.md has the same remedies, one row per reason.
 
 import re
 
+from cliffwatch.analysis.causes.rules import CAUSES
 from cliffwatch.model.run_state import VerdictName
 
 _ENGINE_LOG = (
@@ -35,7 +36,9 @@ _REMEDIES = (
 _LATENCIES_LOST = "of the recorded latencies can no longer be read"
 #: The likely cause in the sentence of a finding.
 _CAUSE = re.compile(r"likely cause: ([^(;]+) \(")
-_ON_THE_CHARTS = "Look at its time on the charts of the report, and in the kernel's log."
+_ON_THE_CHARTS = (
+    "Look at what else happened then: on the charts of the report, and in the kernel's log (`journalctl -k`)."
+)
 #: How a reason for a degraded run begins, and the remedy where the reason names no cause.
 _DEGRADED = (
     ("The limit ", "See under Limits in the report by how much, and look at its time on the charts."),
@@ -59,9 +62,8 @@ def remedy_of(verdict: VerdictName | None, reasons: list[str], run_id: str) -> s
 
 def _of_degraded(reason: str) -> str:
     if (cause := _CAUSE.search(reason)) is not None:
-        return (
-            f"See under What was found in the report what speaks for {cause[1]} and against it, and how to test for it."
-        )
+        remedy = next((row.remedy for row in CAUSES if row.title == cause[1]), "")
+        return f"{remedy[:1].upper()}{remedy[1:]}." if remedy else _ON_THE_CHARTS
     return next((remedy for beginning, remedy in _DEGRADED if reason.startswith(beginning)), _ON_THE_CHARTS)
 
 

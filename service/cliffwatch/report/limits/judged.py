@@ -10,13 +10,14 @@ class BrokenSpan:
     """Time in which a limit was broken, from `start` to `end` (since the epoch), and the worst value in it, as text.
 
     `window_end` is the end of the window that broke the limit, which begins at `start`; None where no single window
-    broke it: for a limit over the whole load, or on findings.
+    broke it: for a limit over the whole load (`is_whole`), or on findings.
     """
 
     start: float
     end: float
     worst: str
     window_end: float | None = None
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +44,4 @@ class Judged:
 
 def broken_span(breach: Breach, worst: str, is_by_window: bool) -> BrokenSpan:
     """Broken span of a breach; `worst` is its worst value, as text."""
-    return BrokenSpan(breach.start, breach.until, worst, breach.end if is_by_window else None)
+    return BrokenSpan(breach.start, breach.until, worst, breach.end if is_by_window else None, not is_by_window)

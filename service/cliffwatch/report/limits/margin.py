@@ -3,8 +3,8 @@
 from cliffwatch.base.units import format_ratio, format_share
 from cliffwatch.model.limits import Limit
 
-#: A value of at least so many times the bound is stated as its ratio: a percentage of five digits says little.
-_AS_RATIO = 10.0
+#: A value of at least so many times the bound is stated as its ratio, which is easier to read than 694 %.
+_AS_RATIO = 3.0
 
 
 def is_beyond(limit: Limit, value: float) -> bool:
@@ -18,8 +18,5 @@ def margin(limit: Limit, value: float | None) -> str:
         return ""
     if value / limit.bound >= _AS_RATIO:
         return f"{format_ratio(value / limit.bound)} the bound"
-    share = format_share(abs(value - limit.bound) / limit.bound)
-    if is_beyond(limit, value):
-        where = "below" if limit.is_least else "above"
-        return f"{share} {where} the bound"
-    return f"{share} to the bound"
+    where = "below" if value < limit.bound else "above"
+    return f"{format_share(abs(value - limit.bound) / limit.bound)} {where} the bound"

@@ -95,10 +95,10 @@ def times_more(count: int) -> str:
 
 
 def _place(span: BrokenSpan, zero: float) -> str:
-    start, end = elapsed(span.start - zero), elapsed(span.end - zero)
-    if span.window_end is None:
-        return f"from {start} to {end} ({span.worst})"
-    return f"by the window at {start}, and until {end} ({span.worst} at worst)"
+    if span.is_whole:
+        return f"over the whole load ({span.worst})"
+    at_worst = "" if span.window_end is None else " at worst"
+    return f"from {elapsed(span.start - zero)} to {elapsed(span.end - zero)} ({span.worst}{at_worst})"
 
 
 def _judge(limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[ReportedFinding]) -> Judged:

@@ -195,10 +195,19 @@
   // state what the journal states last.
   const nameOf = (detail) => { const { kind, series, onset } = detail.raised || detail; return [kind, series, onset].join(" "); };
   const onsetOf = (detail, elapsed) => (detail.onset != null ? detail.onset : detail.onset_seconds || origin + elapsed) - origin;
+  // What is the matter with a run so far: sentences of its findings that are not over.
+  const active = new Map();
+  function showReasons(reasons) {
+    const list = byId("reasons"), said = over || reasons.length ? reasons : [...active.values()];
+    list.replaceChildren(...said.map((reason) => { const line = document.createElement("li"); line.append(...marked(reason)); return line; }));
+    list.hidden = said.length === 0;
+  }
   function updateFinding(detail, ending) {
     const name = nameOf(detail), lines = [...document.querySelectorAll("#findings li, #events li")].filter((each) => each.dataset.finding === name);
     for (const line of lines) line.lastElementChild.textContent = detail.summary + ending;
     if (marks.has(name)) marks.set(name, onsetOf(detail));
+    if (ending) active.delete(name); else if (active.has(name)) active.set(name, detail.summary);
+    if (!over) showReasons([]);
     if (detail.confirmed === false) marks.delete(name);
     return lines.length > 0;
   }
@@ -220,8 +229,13 @@
     if (event.type === "note" && event.name === "baseline") Object.assign(baselines, event.detail.levels);
     if (event.type === "note" && event.name === "marked") disturbed.push([event.detail.start - origin, event.detail.end - origin, event.detail.message]);
     if (event.type === "state") reasonsOf[event.name] = event.detail.reason;
-    const isNotable = event.type === "finding" || event.type === "alert";
-    if (event.type === "finding") marks.set(nameOf({ kind: event.name, ...event.detail }), onsetOf(event.detail, event.elapsed));
+    // An alert that names no run is about the service, and stands above the page.
+    const isNotable = event.type === "finding" || (event.type === "alert" && (event.detail.labels || {}).run_id !== undefined);
+    if (event.type === "finding") {
+      marks.set(nameOf({ kind: event.name, ...event.detail }), onsetOf(event.detail, event.elapsed));
+      if (event.name !== "recovery") active.set(nameOf({ kind: event.name, ...event.detail }), event.text);
+      if (!over) showReasons([]);
+    }
     if (event.type === "note" && event.name === "finding_updated" && updateFinding(event.detail, "")) return;
     if (event.type === "note" && event.name === "finding_ended" && updateFinding(event.detail, " Over at " + elapsed(event.detail.until - origin) + ".")) return;
     if (event.name === "finished" || event.name === "verdict_mended") [event.detail.findings, event.detail.unconfirmed].flatMap((found) => found || []).forEach((detail) => updateFinding(detail, ""));
@@ -257,10 +271,9 @@
     byId("progress").value = body.progress_ratio;
     phaseNow = body.state === "reporting" ? null : body.phase;
     soon();
-    const list = byId("reasons");
-    list.replaceChildren(...body.reasons.map((reason) => { const line = document.createElement("li"); line.append(...marked(reason)); return line; }));
-    list.hidden = body.reasons.length === 0;
-    if (body.verdict) {
+    over = over || Boolean(body.verdict);
+    showReasons(body.reasons);
+    if (over) {
       const badge = document.createElement("span");
       badge.className = "badge " + body.verdict;
       badge.textContent = MARKS[body.verdict] + " " + body.verdict;
@@ -268,7 +281,6 @@
       byId("meaning").textContent = "";
       byId("report").hidden = false;
       if (byId("ask-stop")) byId("ask-stop").hidden = true;
-      over = true;
       finalTiles(body);
       for (const words of document.querySelectorAll(".until-over")) words.remove();
       for (const id of ["drives-section", "tile-left-box"]) byId(id).hidden = true;
@@ -336,6 +348,7 @@
     previousEnd = columns[0].length ? origin + columns[0][columns[0].length - 1] : null;
     phases.splice(0, phases.length, ...body.phases);
     marks.clear();
+    active.clear();
     disturbed.length = 0;
     byId("events").replaceChildren();
     byId("findings").replaceChildren();
@@ -366,7 +379,8 @@
       // The span that the charts are zoomed to; else what was just done. The field has no zone; its times are UTC.
       // Whole seconds, rounded up: what has just begun is over by then, and not before its load.
       const utc = (milliseconds) => new Date(Math.ceil(milliseconds / 1000) * 1000).toISOString().slice(0, 19);
-      const chosen = zoomed()?.map((at) => (origin + at) * 1000), recent = [Date.now() - MINUTES_BACK * 60_000, Date.now()];
+      const last = over && columns[0].length ? (origin + columns[0].at(-1)) * 1000 : Date.now();
+      const chosen = zoomed()?.map((at) => (origin + at) * 1000), recent = [last - MINUTES_BACK * 60_000, last];
       ["start", "end"].forEach((name, index) => {
         const field = marking.querySelector(`[name=${name}]`);
         if (chosen || !field.value) field.value = utc((chosen || recent)[index]);
