@@ -142,9 +142,14 @@ def about(finding: Finding, subject: str) -> Finding:
 
 
 def reported_series(series: str, sizes: Mapping[str, Size | None], known: Mapping[str, Series]) -> str:
-    """Name of the series that a finding reports: the first by rank of its own series and the affected ones."""
+    """Name of the series that a finding reports: the first by rank of its own series and the affected ones. Where that
+    is of all parts of a run together, and one part alone is affected, it is that part's."""
     affected = [name for name, size in sizes.items() if size is not None and is_affected(size)]
-    return min([series, *affected], key=lambda name: rank_of(known[name]))
+    first = min([series, *affected], key=lambda name: rank_of(known[name]))
+    operation = known[first].operation
+    parts = {one.operation for one in known.values() if (one.operation or "").partition("/")[2] == operation}
+    of_parts = [name for name in affected if known[name].operation in parts]
+    return of_parts[0] if len(parts) > 1 and len(of_parts) == 1 else first
 
 
 def is_affected(size: Size) -> bool:

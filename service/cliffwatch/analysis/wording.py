@@ -68,7 +68,8 @@ def sentence_of(
         also = correlated_series(finding, known) if known is not None else ""
         return f"{statement[0].upper()}{statement[1:]}{_levels(finding, series)}{also}."
     begun = f"{finding.kind.value.capitalize()} at {circumstances.elapsed}"
-    where = f" on {circumstances.drive}" if circumstances.drive else ""
+    # A part that is named by its drive says already where it was.
+    where = f" on {circumstances.drive}" if circumstances.drive and f"{circumstances.drive}/" not in statement else ""
     return f"{begun}: {statement.removeprefix('the ')}{where}{_why(circumstances)}."
 
 
