@@ -134,9 +134,11 @@ def workload_name(run: Any) -> str:
     return show(workload.get("name")) + (f"@{version}" if version is not None else "")
 
 
-def target_name(run: Any) -> str:
-    """Targets of a run as `--target` takes them, such as `directory:/data`, joined by ` + `."""
-    return " + ".join(target_text(target) for target in [run.get("target") or {}, *(run.get("more_targets") or [])])
+def target_name(run: Any, plain: str = "") -> str:
+    """Targets of a run as `--target` takes them, such as `directory:/data`, joined by ` + `; each without the prefix
+    `plain`."""
+    targets = [run.get("target") or {}, *(run.get("more_targets") or [])]
+    return " + ".join(target_text(target).removeprefix(plain) for target in targets)
 
 
 def verdict_lines(run: dict[str, Any]) -> list[str]:

@@ -19,17 +19,13 @@ from cliffwatch.base.clock import Clock
 from cliffwatch.base.units import format_byte_rate, format_rate, format_share
 from cliffwatch.cli.live import EventSeen, RunNotice, RunSeen, Update, WindowSeen
 from cliffwatch.cli.output import ABSENT, say, show_latency, show_seconds, visible
-from cliffwatch.journal.event_text import event_text
+from cliffwatch.journal.event_text import EXPLAINING_TYPES, ROUTINE_EVENTS, event_text
 from cliffwatch.model.latency_scale import at_least
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.model.run_state import RunState
 
 PLAIN_LINE_SECONDS = 10.0
-#: Events that get a line while a run is watched: those that explain the figures.
-_SHOWN_TYPES = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
-#: Names of events of these types that get no line: they occur in every run, and their figures are for the report.
-_ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared", "baseline"})
 #: Words for a note about an earlier finding, by the name of the note.
 _FINDING_WORDS = {"finding_updated": "finding, updated", "finding_ended": "finding, over"}
 #: Phases in the order in which a run goes through them; updates may arrive in another order.
@@ -280,7 +276,9 @@ def update_text(update: Update) -> str | None:
     """Line to print for an update; None if it gets no line."""
     if isinstance(update, RunNotice):
         return update.text
-    if isinstance(update, EventSeen) and update.event["type"] in _SHOWN_TYPES and update.event["name"] not in _ROUTINE:
+    if not isinstance(update, EventSeen) or update.event["name"] in ROUTINE_EVENTS:
+        return None
+    if update.event["type"] in EXPLAINING_TYPES:
         detail = update.event.get("detail") or {}
         if update.event["type"] == "alert":
             about = ", ".join(str(detail[name]) for name in ("status", "severity") if detail.get(name))

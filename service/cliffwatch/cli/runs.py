@@ -55,7 +55,7 @@ _NO_RUNS = "no runs; start one with `cliffwatch run start`"
 _COLUMNS = (
     Column("RUN", plain("id")),
     Column("WORKLOAD", lambda run: workload_name(run)),
-    Column("TARGET", lambda run: target_name(run).removeprefix("directory:")),
+    Column("TARGET", lambda run: target_name(run, plain="directory:")),
     Column("STATE", lambda run: _state(run)),
     Column("ELAPSED", lambda run: show_seconds(run.get("elapsed_seconds"))),
     Column("LABELS", lambda run: labels_text(run)),

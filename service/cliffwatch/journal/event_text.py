@@ -50,6 +50,12 @@ _GAPS = {
 _KINDS = {"latency": "latencies", "counters": "counters", "gauges": "gauges"}
 
 
+#: Types of events that explain a run's figures, for those who watch it; and names of events of these types that occur
+#: in every run, and explain nothing.
+EXPLAINING_TYPES = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
+ROUTINE_EVENTS = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared", "baseline"})
+
+
 def event_text(event_type: str, name: str, detail: Detail) -> str:
     """Text of an event on one line, without the type: `not measured for 2.5 s: the engine died`.
 

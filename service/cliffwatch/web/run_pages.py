@@ -26,7 +26,7 @@ from cliffwatch.http.paging import PageToken
 from cliffwatch.http.run_resource import Run, RunSummary, run_resource
 from cliffwatch.http.run_rows import RunFilter, listed_rows
 from cliffwatch.journal import Event, EventType, JournalReader, StoredEvent
-from cliffwatch.journal.event_text import event_text
+from cliffwatch.journal.event_text import EXPLAINING_TYPES, ROUTINE_EVENTS, event_text
 from cliffwatch.model.annotations import LABEL_CHOICE_PATTERN, NOTE_LIMIT, LabelChoice, parse_choice
 from cliffwatch.model.document import Name
 from cliffwatch.model.drill import variant_of
@@ -49,10 +49,8 @@ _PAGE_SIZE = 25
 #: report and the API have all of them.
 _EVENTS_SHOWN = 200
 _KEPT_TYPES = frozenset({EventType.STATE, EventType.PHASE, EventType.FINDING})
-#: Types of events that a live page lists; events.jsonl has the others.
-_SHOWN_TYPES = frozenset(
-    {EventType.STATE, EventType.PHASE, EventType.GAP, EventType.FINDING, EventType.ALERT, EventType.NOTE}
-)
+#: Types of events that a live page lists, but for `ROUTINE_EVENTS`; events.jsonl has the others.
+_SHOWN_TYPES = EXPLAINING_TYPES | {"state", "phase"}
 _STOPPABLE = frozenset({RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.INTERRUPTED})
 
 
@@ -134,6 +132,7 @@ def run_page(
         and stored_workload(row, services.workloads) is not None,
         deletable=run.state is RunState.FINISHED and visitor.may_operate,
         note_limit=NOTE_LIMIT,
+        shown={"types": sorted(_SHOWN_TYPES), "routine": sorted(ROUTINE_EVENTS)},
         runbooks={"names": list(runbooks()), "labels": list(PLACEHOLDERS)},
         stoppable=run.state in _STOPPABLE and visitor.may_operate,
         markable=run.imported_at is None and visitor.may_operate,
@@ -276,7 +275,7 @@ def _events(directory: Path, origin: float) -> _Shown:
         is_drawn = stored.event.name == BASELINE_NOTE or mark_of(stored.event) is not None
         if stored.event.type in _KEPT_TYPES or is_drawn:
             kept.append(stored)
-        elif stored.event.type in _SHOWN_TYPES:
+        elif stored.event.type in _SHOWN_TYPES and stored.event.name not in ROUTINE_EVENTS:
             others.append(stored)
     events = [_shown(stored.event, origin) for stored in sorted([*kept, *others], key=lambda each: each.id)]
     phases = [(name, start - origin, end - origin) for name, (start, end) in phase_bounds(entered).items()]

@@ -4,7 +4,7 @@
   const byId = (id) => document.getElementById(id);
   const live = byId("live"), run = live.dataset.run, base = "/runs/" + run, runbooks = JSON.parse(live.dataset.runbooks);
   // Windows beyond this are thinned out by half, so that a page left open for days stays as large as it is.
-  const ROW_LIMIT = 40000, EVENT_LIMIT = 200, SHOWN_EVENTS = new Set(["state", "phase", "gap", "finding", "alert", "note"]);
+  const ROW_LIMIT = 40000, EVENT_LIMIT = 200, shown = JSON.parse(live.dataset.shown);
   // What no event announces is asked for every so often, and with a new window or state as soon as that.
   const NOW_MILLISECONDS = 5000, SOON_MILLISECONDS = 500;
   // After a stream that was lost, and after one that the service refused: it has none to spare, and the page still draws.
@@ -225,8 +225,9 @@
     return (event.type === "alert" && (status === "resolved" ? ends_at : starts_at)) || Date.parse(event.at) / 1000;
   }
   function addEvent(event) {
-    if (!SHOWN_EVENTS.has(event.type)) return;
     if (event.type === "note" && event.name === "baseline") Object.assign(baselines, event.detail.levels);
+    const isCourse = event.type === "state" || event.type === "phase";
+    if (!shown.types.includes(event.type) || (!isCourse && shown.routine.includes(event.name))) return;
     if (event.type === "note" && event.name === "marked") disturbed.push([event.detail.start - origin, event.detail.end - origin, event.detail.message]);
     if (event.type === "state") reasonsOf[event.name] = event.detail.reason;
     // An alert that names no run is about the service, and stands above the page.
