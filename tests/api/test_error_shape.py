@@ -223,7 +223,7 @@ def test_a_person_is_shown_a_page_and_a_program_is_not(lasting_api: Api) -> None
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     shown = lasting_api.client.get("/nowhere", headers=browser)
     assert (shown.status_code, shown.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "there is no resource at /nowhere" in shown.text
+    assert "There is no resource at /nowhere" in shown.text
     check(lasting_api.client.get("/nowhere"), Code.NOT_FOUND)
     check(lasting_api.get("/nowhere", headers=browser), Code.NOT_FOUND)
 
