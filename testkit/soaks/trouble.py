@@ -16,7 +16,7 @@ from testkit.soaks.soak import Column
 from cliffwatch.analysis.csv_table import read_table
 from cliffwatch.analysis.finding import Finding
 from cliffwatch.analysis.isolated import isolated_rises, isolated_sentence
-from cliffwatch.analysis.online.replay import replay
+from cliffwatch.analysis.online.replay import Replayed, replayed
 from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.run_evidence import FindingSummary
 from cliffwatch.analysis.table import Table
@@ -30,6 +30,7 @@ WINDOW_SECONDS = 10.0
 HOUR = 360
 #: Hours before the first trouble: those that healthy is learned from.
 LEARNED_HOURS = 4
+MODES = ("offline", "online")
 
 
 class Kind(StrEnum):
@@ -185,13 +186,31 @@ def table_of(plan: Plan) -> Table:
 
 
 def findings_in(table: Table, mode: str) -> list[Finding]:
-    find = analysis if mode == "offline" else replay
-    return find(table.series, table.samples, table.notices, table.window_seconds)
+    return _findings(table, mode, _replayed(table))
 
 
 def verdict_on(table: Table, mode: str) -> Verdict:
     """The verdict of `cliffwatch analyze --mode MODE` on a table."""
-    findings = findings_in(table, mode)
+    return _judged(table, findings_in(table, mode))
+
+
+def verdicts_on(table: Table) -> dict[str, Verdict]:
+    """`verdict_on` a table by mode, for which online detection, most of the work, is replayed once."""
+    online = _replayed(table)
+    return {mode: _judged(table, _findings(table, mode, online)) for mode in MODES}
+
+
+def _replayed(table: Table) -> Replayed:
+    return replayed(table.series, table.samples, table.notices, table.window_seconds)
+
+
+def _findings(table: Table, mode: str, online: Replayed) -> list[Finding]:
+    if mode == "online":
+        return online.reported
+    return analysis(table.series, table.samples, table.notices, table.window_seconds, online)
+
+
+def _judged(table: Table, findings: Sequence[Finding]) -> Verdict:
     known = {one.name: one for one in table.series}
     said: Sequence[tuple[Finding, str]] = [(one, sentence_of(one, known[one.series], None, known)) for one in findings]
     summaries = tuple(FindingSummary(one.kind.value, words) for one, words in said if degrades(one, known))

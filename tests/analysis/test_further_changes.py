@@ -82,7 +82,7 @@ def test_a_further_cliff_that_ends_leaves_the_first_one_active() -> None:
     active: dict[float, list[float]] = {}
     ended: list[Finding] = []
     for sample in soak.samples():
-        ended += [each for each in detector.feed(sample) if each.until is not None or each.kind not in SUDDEN]
+        ended += [each for each in detector.feed(sample, True) if each.until is not None or each.kind not in SUDDEN]
         if sample.end / HOUR in (11.0, 13.5, 20.0):
             active[sample.end / HOUR] = [round(each.onset / HOUR, 1) for each in detector.active]
     assert active == {11.0: [8.0], 13.5: [8.0, 12.0], 20.0: [8.0]}

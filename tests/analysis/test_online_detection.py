@@ -116,7 +116,7 @@ def test_a_change_that_comes_back_is_over_and_a_recovery_is_reported() -> None:
 def test_the_baseline_is_the_declared_phases_and_degradation_does_not_raise_it() -> None:
     detector = OnlineDetector(SERIES, 1.0)
     for sample in drill(3):
-        detector.feed(sample)
+        detector.feed(sample, True)
     baseline = detector.baselines["append.p99"]
     assert baseline.level == pytest.approx(0.004, rel=0.15)
     assert (baseline.start, baseline.end) == (START + 30, START + 90)
@@ -127,7 +127,7 @@ def test_the_baseline_of_an_undeclared_run_is_neither_its_warm_ups_nor_its_degra
     soak = lognormal.make(9, ("cliff",), ("warm_up",), HOURS).only("p99")
     detector = OnlineDetector(soak.series(), soak.window_seconds)
     for sample in soak.samples():
-        detector.feed(sample)
+        detector.feed(sample, True)
     healthy = soak.columns["p99"][(soak.times > 4 * 3600) & (soak.times < soak.truths[0].onset)]
     assert detector.baselines["p99"].level == pytest.approx(sorted(healthy)[len(healthy) // 2], rel=0.15)
 
@@ -139,11 +139,11 @@ def test_memory_does_not_grow_and_a_replay_gives_the_same() -> None:
     sizes = []
     findings: list[list[Finding]] = [[], []]
     for index, sample in enumerate(samples):
-        findings[0] += detector.feed(sample)
+        findings[0] += detector.feed(sample, True)
         if index in (2600, len(samples) - 1):
             sizes.append(len(pickle.dumps(detector)))
     for sample in samples:
-        findings[1] += again.feed(sample)
+        findings[1] += again.feed(sample, True)
     assert findings[0] == findings[1] != []
     assert sizes[1] < 1.15 * sizes[0]
 

@@ -27,7 +27,7 @@ def windows(rates: list[int], gauges: dict[str, float]) -> list[JournalWindow]:
 def kinds(rates: list[int], gauges: dict[str, float]) -> set[FindingKind]:
     found = windows(rates, gauges)
     judge = WorkJudge(series_of(found[0]), 10.0)
-    return {finding.kind for window in found for finding in judge.feed(sample_of(window))}
+    return {finding.kind for window in found for finding in judge.feed(sample_of(window), True)}
 
 
 @pytest.mark.parametrize(

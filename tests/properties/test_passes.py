@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from testkit.soaks.trouble import (
     HOUR,
     LEARNED_HOURS,
+    MODES,
     Kind,
     Plan,
     Rows,
@@ -25,6 +26,7 @@ from testkit.soaks.trouble import (
     rows_of,
     table_of,
     verdict_on,
+    verdicts_on,
 )
 
 from cliffwatch.analysis.csv_table import read_table
@@ -33,7 +35,6 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.model.phase import Phase as RunPhase
 from cliffwatch.model.run_state import VerdictName
 
-MODES = ("offline", "online")
 HOURS = 10
 #: A wide search takes minutes of a processor, and as long again where another test has it too.
 _WIDE = (pytest.mark.real(why="a wider search"), pytest.mark.timeout(1200))
@@ -92,15 +93,14 @@ def troubles(draw: st.DrawFn) -> Trouble:
     return Trouble(kind, draw(starts), windows, draw(size), times, apart)
 
 
-def passes(plan: Plan, mode: str) -> bool:
-    return verdict_on(table_of(plan), mode).name is VerdictName.PASS
+def passes(plan: Plan) -> dict[str, bool]:
+    """Whether a soak passes, by mode."""
+    return {mode: verdict.name is VerdictName.PASS for mode, verdict in verdicts_on(table_of(plan)).items()}
 
 
 @searched(plan=healthy)
 def test_a_healthy_soak_passes_in_both_modes(plan: Plan) -> None:
-    table = table_of(plan)
-    for mode in MODES:
-        verdict = verdict_on(table, mode)
+    for mode, verdict in verdicts_on(table_of(plan)).items():
         assert verdict.name is VerdictName.PASS, (mode, verdict.reasons)
 
 
@@ -108,17 +108,17 @@ def test_a_healthy_soak_passes_in_both_modes(plan: Plan) -> None:
     plan=healthy, first=st.lists(troubles(), min_size=1, max_size=2), more=st.lists(troubles(), min_size=1, max_size=2)
 )
 def test_more_trouble_never_gives_a_better_verdict(plan: Plan, first: list[Trouble], more: list[Trouble]) -> None:
-    some, all_of_it = plan.more(*first), plan.more(*first, *more)
-    for mode in MODES:
-        if not passes(some, mode):
-            assert not passes(all_of_it, mode), mode
+    some = passes(plan.more(*first))
+    if not all(some.values()):
+        all_of_it = passes(plan.more(*first, *more))
+        assert not [mode for mode in MODES if all_of_it[mode] and not some[mode]]
 
 
 def test_a_rise_that_was_higher_at_first_does_not_pass_either() -> None:
     plan = Plan(9999, hours=HOURS, noise=0.15, rate=40_000.0)
     rise = Trouble(Kind.SLOWER, 2450, 60, 1.3, 8, 73)
     for laid in ((rise,), (rise, replace(rise, times=1))):
-        assert not any(passes(plan.more(*laid), mode) for mode in MODES)
+        assert not any(passes(plan.more(*laid)).values())
 
 
 @searched(plan=healthy, laid=st.lists(troubles(), min_size=1, max_size=3))
@@ -126,7 +126,7 @@ def test_both_modes_agree_but_for_what_came_back_soon(plan: Plan, laid: list[Tro
     """During the run it is not known yet what comes back: offline drops brief excursions that are rare."""
     assume(any(trouble.start < plan.hours * HOUR for trouble in laid))
     with_trouble = plan.more(*laid)
-    offline, online = (passes(with_trouble, mode) for mode in MODES)
+    offline, online = passes(with_trouble).values()
     if not offline and online:
         # Five spikes of the client alone are a train afterwards; during the run they may still be chance.
         assert sum(each.share(plan.hours * HOUR) for each in laid) < 0.025
@@ -150,7 +150,7 @@ def test_the_same_soak_said_differently_has_the_same_verdict(
     """Shifted in time always; in longer windows where there is no trouble, or much of it."""
     with_trouble = plan.more(*laid)
     rows = rows_of(with_trouble)
-    expected = passes(with_trouble, "offline")
+    expected = verdict_on(read_table(csv_of(rows)), "offline").name is VerdictName.PASS
     shifted = read_table(csv_of(rows, shift_seconds=shift))
     assert (verdict_on(shifted, "offline").name is VerdictName.PASS) == expected
     large = any(each.size >= 5.0 and each.share(plan.hours * HOUR) > 0.2 for each in laid)
@@ -175,8 +175,7 @@ def test_a_restart_does_not_hide_a_rise_that_lasts(
     phases = [RunPhase.BASELINE if index < declared else None for index in range(len(table.samples))]
     samples = tuple(replace(each, phase=phase) for each, phase in zip(table.samples, phases, strict=True))
     notice = Notice(samples[int(restart * first)].start, "restart")
-    for mode in MODES:
-        verdict = verdict_on(replace(table, samples=samples, notices=(notice,)), mode)
+    for mode, verdict in verdicts_on(replace(table, samples=samples, notices=(notice,))).items():
         assert verdict.name is not VerdictName.PASS, mode
 
 
@@ -229,4 +228,4 @@ def test_a_twentieth_of_the_time_at_twice_the_latency_does_not_pass(
     apart = (hours - LEARNED_HOURS - 1) * HOUR // times
     plan = Plan(7, hours=hours, troubles=(Trouble(kind, LEARNED_HOURS * HOUR + 40, windows, size, times, apart),))
     assert plan.troubles[0].share(hours * HOUR) >= 0.05
-    assert not passes(plan, mode)
+    assert verdict_on(table_of(plan), mode).name is not VerdictName.PASS

@@ -13,11 +13,7 @@ from cliffwatch.analysis.cliff import is_by_size, is_cliff_by_itself, is_unended
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
-from cliffwatch.analysis.online.judge import last_versions
-from cliffwatch.analysis.online.rare_spikes import RareSpikes
-from cliffwatch.analysis.online.replay import belongs_to, replayed_changes, with_detection
-from cliffwatch.analysis.online.time_above import TimeAbove
-from cliffwatch.analysis.online.work_judge import WorkJudge
+from cliffwatch.analysis.online.replay import Replayed, belongs_to, replayed, with_detection
 from cliffwatch.analysis.preprocessing import is_of_load, judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.rare import with_rare
@@ -38,24 +34,29 @@ from cliffwatch.model.phase import Phase
 
 
 def analysis(
-    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+    series: Sequence[Series],
+    samples: Sequence[Sample],
+    notices: Sequence[Notice],
+    window_seconds: float,
+    online: Replayed | None = None,
 ) -> list[Finding]:
     """Find a run's changes for the worse, recoveries, spikes, recurring excursions, stalls and shortfalls, in order of
-    onset."""
-    found = _changes(series, samples, notices, window_seconds)
-    rare = last_versions(RareSpikes(series, window_seconds, notices), samples)
-    recurring = last_versions(TimeAbove(series, window_seconds, notices), samples)
-    undone = last_versions(WorkJudge(series, window_seconds, notices), samples)
-    slower = with_returning(with_rare(found, rare, series, window_seconds), recurring)
-    return with_work(slower, undone, window_seconds)
+    onset. `online`: online detection, replayed over the same samples, where that was done already."""
+    online = online or replayed(series, samples, notices, window_seconds)
+    found = _changes(series, samples, notices, window_seconds, online.changes)
+    slower = with_returning(with_rare(found, online.rare, series, window_seconds), online.recurring)
+    return with_work(slower, online.undone, window_seconds)
 
 
 def _changes(
-    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+    series: Sequence[Series],
+    samples: Sequence[Sample],
+    notices: Sequence[Notice],
+    window_seconds: float,
+    raised: Sequence[Finding],
 ) -> list[Finding]:
-    """Changes for the worse and recoveries in order of onset, each with its sizes and when it was raised."""
+    """Changes for the worse and recoveries in order of onset, each with its sizes and when it was `raised`."""
     known = {one.name: one for one in series}
-    raised = replayed_changes(series, samples, notices, window_seconds)
     found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
     unended = [one for one in raised if is_unended(one, samples[-1].end, window_seconds)] if samples else []
     found = [each for each in found if not _is_sudden(each, unended, found, window_seconds)]

@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -45,7 +46,6 @@ class Absolute:
 
     def __init__(self) -> None:
         self._levels: deque[float] = deque(maxlen=ABSOLUTE_ALONE_WINDOWS)
-        self._last: deque[float] = deque(maxlen=FAST)
 
     def follow(
         self,
@@ -64,10 +64,9 @@ class Absolute:
         """
         baseline = channel.baseline
         self._levels.append(level)
-        self._last.append(level)
         if baseline is None:
             return None
-        last = sorted(self._last)[-(FAST // 2 + 1) :]
+        last = sorted(islice(reversed(self._levels), FAST))[-(FAST // 2 + 1) :]
         if last[0] < _threshold(baseline, CORROBORATED_RATIO, degraded):
             return None
         if is_first() and (severe := self._severe(channel, baseline, correlated)) is not None:

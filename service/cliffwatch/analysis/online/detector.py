@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from cliffwatch.analysis.cliff import cliff_height, confidence_of, is_cliff, sudden_kind
-from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Role, Sample, Series
+from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Role, Sample, Series
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.correlated import CorrelatedSeries
 from cliffwatch.analysis.online.drift import find_drift, find_joint_drift
@@ -22,7 +22,6 @@ from cliffwatch.analysis.online.shape import is_gradual, sudden_since
 from cliffwatch.analysis.online.spike_trains import Present, follow_spikes
 from cliffwatch.analysis.online.steps import find_step, windows_since
 from cliffwatch.analysis.online.together import joins_another, take_in_affected, together_with
-from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Sizing
 from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, HOUR_BLOCKS, STEP_SPANS, log_ratio
@@ -54,14 +53,15 @@ class OnlineDetector:
     """Online detector of a run. `series`: every series of the samples; others are ignored. `window_seconds`: length of
     a sample. `notices`: those that are known before the first sample."""
 
-    def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
+    def __init__(self, series: Sequence[Series], window_seconds: float) -> None:
         self._window_seconds = window_seconds
         self._channels = {one.name: Channel(one) for one in series}
         self._correlated = CorrelatedSeries(list(self._channels.values()))
         primary = primary_series(series)
         latencies = [one.name for one in series if one.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
         self._judges = [Judge(self._channels[name], name in primary) for name in dict.fromkeys((*primary, *latencies))]
-        self._mask = Mask(notices)
+        #: Number of windows so far.
+        self._window = 0
         self._explained_until = 0
         #: Up to this window, a burst of load is in the hour before.
         self._burst_until = 0
@@ -71,15 +71,12 @@ class OnlineDetector:
         self._earliest = math.inf
         self._is_baseline = False
 
-    def notice(self, notice: Notice) -> None:
-        """Add a restart or similar event; call this before feeding the sample that contains it."""
-        self._mask.notice(notice)
-
-    def feed(self, sample: Sample) -> list[Finding]:
+    def feed(self, sample: Sample, is_judged: bool) -> list[Finding]:
         """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
+        self._window += 1
         self._ends.append(sample.end)
         self._follow_phase(sample)
-        if not self._mask.is_judged(sample):
+        if not is_judged:
             for judge in self._judges:
                 judge.found_window += 1  # windows that are not judged are no time to settle
             return []
@@ -99,7 +96,7 @@ class OnlineDetector:
             if judge.sizing is not None:
                 for sizing in judge.sizings:
                     sizing.add(self._present)
-                take_in_affected(judge, self._judges, self._mask.window)
+                take_in_affected(judge, self._judges, self._window)
         found: list[Finding] = []
         for judge in self._judges:
             level = self._present.get(judge.name)
@@ -129,19 +126,19 @@ class OnlineDetector:
         if is_block:
             evidence = self._evidence(STEP_SPANS[0] * BLOCK)
             if evidence.more_load:
-                self._burst_until = self._mask.window + HOUR
+                self._burst_until = self._window + HOUR
             if evidence.more_load or self._correlated.is_busy():
-                self._explained_until = self._mask.window + AFTER_LOAD
-            is_busy = self._mask.window < self._explained_until
+                self._explained_until = self._window + AFTER_LOAD
+            is_busy = self._window < self._explained_until
             judge.statistics.update(channel, is_busy or evidence.contradicts)
             if judge.active is None and not is_busy:
                 judge.statistics.pair(self._correlated.statistics)
             yield from self._end(judge, sample)
-        if judge.active is not None and self._mask.window - judge.found_window <= SETTLING:
-            if self._mask.window - judge.found_window == SETTLING:
+        if judge.active is not None and self._window - judge.found_window <= SETTLING:
+            if self._window - judge.found_window == SETTLING:
                 yield from self._settled(judge)
             return
-        if self._mask.window <= judge.quiet_until:
+        if self._window <= judge.quiet_until:
             return
         found = self._absolute(judge, sample)
         if found is None:
@@ -186,7 +183,7 @@ class OnlineDetector:
 
     def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
         """Detect a rise that no noise explains, in a run without an active change, or far beyond the active one."""
-        more_load = self._mask.window < self._explained_until
+        more_load = self._window < self._explained_until
         level = self._present[judge.name]
         levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
         is_first, degraded = partial(self._is_first, judge), max(levels, default=None)
@@ -209,7 +206,7 @@ class OnlineDetector:
         more_load = self._correlated.is_busy() or self._evidence(FAST).more_load
         raised = self._correlated.is_device_raised(self._present, deviation)
         devices = tuple(self._correlated.devices)
-        return Present(self._mask.window, sample, self._window_seconds, more_load, raised, devices)
+        return Present(self._window, sample, self._window_seconds, more_load, raised, devices)
 
     def _take_out(self, judge: Judge, windows: int) -> None:
         """Remove a finished excursion from the data of the slow detectors."""
@@ -262,7 +259,7 @@ class OnlineDetector:
             yield from self._found(judge, sample, step.height, windows, step.device_names, confidence)
         elif (
             channel.block_count % _DRIFT_STRIDE == 0
-            and self._mask.window >= self._burst_until
+            and self._window >= self._burst_until
             and channel.baseline is not None
             and judge.active is None
         ):
@@ -287,7 +284,7 @@ class OnlineDetector:
         judge.healthy = base
         onset = max(self._earliest, sample.end - drift.blocks * BLOCK * self._window_seconds)
         judge.active = drift.finding(judge.name, base, onset, sample.end)
-        judge.found_window = self._mask.window
+        judge.found_window = self._window
         judge.sizing = Sizing(FindingKind.DRIFT)
         judge.measure(judge.active, judge.sizing)
         yield judge.sized(judge.active)
@@ -296,8 +293,8 @@ class OnlineDetector:
         self, judge: Judge, sample: Sample, height: float, windows: int, names: tuple[str, ...], confidence: float
     ) -> Iterator[Finding]:
         """Raise a finding for an operation's change, unless the change belongs to an active finding."""
-        if joins_another(judge, self._judges, self._mask.window, windows):
-            judge.quiet_until = self._mask.window + SETTLING
+        if joins_another(judge, self._judges, self._window, windows):
+            judge.quiet_until = self._window + SETTLING
         else:
             yield self._changed(judge, sample, height, windows, names, confidence)
 
@@ -314,7 +311,7 @@ class OnlineDetector:
         recent, base = judge.channel.recent_level or 0.0, judge.base()
         level = recent + height
         first = max(0, len(self._ends) - windows)
-        judge.began_window = self._mask.window - windows
+        judge.began_window = self._window - windows
         judge.amplified = self._correlated.amplified(min(windows, FAST), windows) or 0.0
         finding = Finding(
             sudden_kind(height, judge.channel.fast_sigma()),
@@ -330,11 +327,11 @@ class OnlineDetector:
         if judge.active is not None:
             judge.begin_within()
         judge.healthy = recent
-        judge.active, judge.found_window, judge.floor = finding, self._mask.window, level
+        judge.active, judge.found_window, judge.floor = finding, self._window, level
         judge.sizing = Sizing(finding.kind)
         for one in (judge, *together):
             one.measure(finding, judge.sizing)
-        take_in_affected(judge, self._judges, self._mask.window)
+        take_in_affected(judge, self._judges, self._window)
         if judge.is_primary:
             self._correlated.discard_recent()
             # The recent level of each series is from now on its level since the change.
@@ -343,7 +340,7 @@ class OnlineDetector:
         for one in self._judges if judge.is_primary else [judge]:
             one.save_state()
         for one in together:
-            one.quiet_until = self._mask.window + SETTLING
+            one.quiet_until = self._window + SETTLING
         return judge.sized(finding)
 
     def _settled(self, judge: Judge) -> Iterator[Finding]:
@@ -358,7 +355,7 @@ class OnlineDetector:
 
     def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         """End an active finding whose change has come back."""
-        if judge.active is None or self._mask.window - judge.found_window < SETTLING // 2:
+        if judge.active is None or self._window - judge.found_window < SETTLING // 2:
             return
         # What rises over hours wavers for minutes.
         blocks = HOUR_BLOCKS if judge.active.kind is FindingKind.DRIFT else RETURNED_BLOCKS

@@ -3,26 +3,32 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from cliffwatch.analysis.finding import Finding, Sample
+from cliffwatch.analysis.finding import Finding, FindingKind, Sample
 
 
 class Judge(Protocol):
     """Online judge: takes windows in order, returns findings."""
 
-    def feed(self, sample: Sample) -> Sequence[Finding]:
-        """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
+    def feed(self, sample: Sample, is_judged: bool) -> Sequence[Finding]:
+        """Add a sample, which does not count unless `is_judged`; returns new findings, and new versions of earlier ones
+        (same series, kind and onset)."""
 
     @property
     def active(self) -> Sequence[Finding]:
         """Active findings, each with its current size."""
 
 
-def last_versions(judge: Judge, samples: Iterable[Sample]) -> list[Finding]:
-    """Each finding of a run in its last version, in order of detection."""
-    findings: dict[tuple[str, str, float], Finding] = {}
-    for sample in samples:
-        for finding in judge.feed(sample):
-            findings[finding.series, finding.kind, finding.onset] = finding
-    for finding in judge.active:
-        findings[finding.series, finding.kind, finding.onset] = finding
-    return list(findings.values())
+class LastVersions:
+    """Findings of a run, each in its last version."""
+
+    def __init__(self) -> None:
+        self._findings: dict[tuple[str, FindingKind, float], Finding] = {}
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings, and new versions of earlier ones (same series, kind and onset)."""
+        for finding in findings:
+            self._findings[finding.series, finding.kind, finding.onset] = finding
+
+    def in_order(self) -> list[Finding]:
+        """The findings in order of detection."""
+        return list(self._findings.values())

@@ -14,9 +14,8 @@ from itertools import pairwise
 from statistics import median
 
 from cliffwatch.analysis.chance import is_recurrent
-from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Notice, Recurrence, Role, Sample, Series, Size
+from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Recurrence, Role, Sample, Series, Size
 from cliffwatch.analysis.online.levels import RollingLevel
-from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.span_lengths import HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
     LOAD_ROSE,
@@ -58,22 +57,16 @@ class _Spike:
 class RareSpikes:
     """Rare-spike detector. `series`, `window_seconds`: of the samples. `notices`: known before the first sample."""
 
-    def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
+    def __init__(self, series: Sequence[Series], window_seconds: float) -> None:
         self._watched = [
             _Watched(one, window_seconds) for one in series if one.role is Role.LATENCY and one.quantile in _QUANTILES
         ]
         self._rate_name = next((one.name for one in series if one.role is Role.RATE), None)
         self._rate = RollingLevel(_LOAD_WINDOWS, _LEVEL_LEAST)
-        self._mask = Mask(notices)
         self._was_idle = False
 
-    def notice(self, notice: Notice) -> None:
-        """Add a restart or similar event; call this before feeding the sample that contains it."""
-        self._mask.notice(notice)
-
-    def feed(self, sample: Sample) -> list[Finding]:
+    def feed(self, sample: Sample, is_judged: bool) -> list[Finding]:
         """Add a sample; returns new findings, and findings that are over: one per operation."""
-        is_judged = self._mask.is_judged(sample)
         rate = None if self._rate_name is None else sample.values.get(self._rate_name)
         # Operations that waited through a stall complete after it, and are part of the stall's finding.
         is_idle, was_idle = rate == 0, self._was_idle

@@ -1,27 +1,49 @@
 """Replay online detection over a whole run, and match its findings with those of offline detection."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
-from cliffwatch.analysis.online.detector import OnlineDetector
-from cliffwatch.analysis.online.judge import last_versions
+from cliffwatch.analysis.online.judge import LastVersions
 from cliffwatch.analysis.online.run_detector import RunDetector
 from cliffwatch.analysis.thresholds import EARLY_WINDOWS, EASED_WINDOWS
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What online detection finds in a whole run: the findings that it reports, and those of each of its detectors,
+    also where another finding accounts for them. Each is in its last version, in order of detection."""
+
+    reported: list[Finding]
+    changes: list[Finding]
+    rare: list[Finding]
+    recurring: list[Finding]
+    undone: list[Finding]
+
+
+def replayed(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> Replayed:
+    """Replay online detection over a whole run."""
+    detector, reported = RunDetector(series, window_seconds, notices), LastVersions()
+    by_judge = [LastVersions() for _ in detector.judges]
+    for sample in samples:
+        found = detector.judged(sample)
+        if any(found):
+            for versions, new in zip(by_judge, found, strict=True):
+                versions.add(new)
+            reported.add(detector.reported([finding for new in found for finding in new]))
+    for versions, judge in zip(by_judge, detector.judges, strict=True):
+        versions.add(judge.active)
+    reported.add(detector.active)
+    return Replayed(reported.in_order(), *(versions.in_order() for versions in by_judge))
 
 
 def replay(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Findings that online detection raises over a whole run, each in its last version, in order of detection."""
-    return last_versions(RunDetector(series, window_seconds, notices), samples)
-
-
-def replayed_changes(
-    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
-) -> list[Finding]:
-    """Findings of `OnlineDetector`, replayed over a whole run, each in its last version; no stalls or rare spikes."""
-    return last_versions(OnlineDetector(series, window_seconds, notices), samples)
+    """Findings that online detection reports over a whole run, each in its last version, in order of detection."""
+    return replayed(series, samples, notices, window_seconds).reported
 
 
 def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:

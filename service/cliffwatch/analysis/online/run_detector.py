@@ -5,13 +5,15 @@ Each problem is one finding. Clients that wait for slower operations complete fe
 shortfall; and spikes of one operation are one finding, whichever of its quantiles shows them first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Sample, Series
 from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.online.judge import Judge
 from cliffwatch.analysis.online.rare_spikes import RareSpikes
 from cliffwatch.analysis.online.time_above import TimeAbove
 from cliffwatch.analysis.online.work_judge import WorkJudge
+from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.returning import is_one_change
 from cliffwatch.analysis.work import accounts_for
 
@@ -27,29 +29,33 @@ class RunDetector:
     def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
         self._series = {one.name: one for one in series}
         self._window_seconds = window_seconds
-        self._changes = OnlineDetector(series, window_seconds, notices)
-        self._rare = RareSpikes(series, window_seconds, notices)
-        self._above = TimeAbove(series, window_seconds, notices)
-        self._work = WorkJudge(series, window_seconds, notices)
-        self._judges = (self._changes, self._rare, self._above, self._work)
+        self._mask = Mask(notices)
+        self._changes = OnlineDetector(series, window_seconds)
+        self._rare = RareSpikes(series, window_seconds)
+        self._above = TimeAbove(series, window_seconds)
+        self._work = WorkJudge(series, window_seconds)
+        self.judges: tuple[Judge, ...] = (self._changes, self._rare, self._above, self._work)
         #: Findings left out because another finding accounts for them; and the active ones of all others.
         self._left_out: set[_Key] = set()
         self._present: dict[_Key, Finding] = {}
 
     def notice(self, notice: Notice) -> None:
         """Add a restart or similar event; call this before feeding the sample that contains it."""
-        for judge in self._judges:
-            judge.notice(notice)
+        self._mask.notice(notice)
 
     def feed(self, sample: Sample) -> list[Finding]:
         """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
-        found = [finding for judge in self._judges for finding in judge.feed(sample)]
-        return list(self._news(found))
+        return self.reported([finding for found in self.judged(sample) for finding in found])
+
+    def judged(self, sample: Sample) -> list[Sequence[Finding]]:
+        """Add a sample; returns what each of the `judges` found with it."""
+        is_judged = self._mask.is_judged(sample)
+        return [judge.feed(sample, is_judged) for judge in self.judges]
 
     @property
     def active(self) -> list[Finding]:
         """Active findings, each with its current size."""
-        found = [finding for judge in self._judges for finding in judge.active]
+        found = [finding for judge in self.judges for finding in judge.active]
         return [finding for finding in found if _key_of(finding) not in self._left_out]
 
     @property
@@ -67,7 +73,9 @@ class RunDetector:
         """Length of the present stall so far; 0 where operations complete."""
         return self._work.stalled_seconds
 
-    def _news(self, found: Sequence[Finding]) -> Iterator[Finding]:
+    def reported(self, found: Iterable[Finding]) -> list[Finding]:
+        """Those of a sample's findings, of all `judges`, that no other finding accounts for."""
+        kept = []
         for finding in found:
             key = _key_of(finding)
             if key not in self._present and self._is_of_another(finding):
@@ -78,7 +86,8 @@ class RunDetector:
                 self._present[key] = finding
             else:
                 self._present.pop(key, None)
-            yield finding
+            kept.append(finding)
+        return kept
 
     def _is_of_another(self, finding: Finding) -> bool:
         others = self._present.values()

@@ -16,9 +16,9 @@ from statistics import median
 
 import numpy as np
 
-from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Notice, Recurrence, Role, Sample, Series, Size
+from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Recurrence, Role, Sample, Series, Size
 from cliffwatch.analysis.online.levels import RollingLevel
-from cliffwatch.analysis.preprocessing import CoarseClock, Mask
+from cliffwatch.analysis.preprocessing import CoarseClock
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import band
 from cliffwatch.analysis.span_lengths import FAST, HOUR, log_ratio
@@ -78,7 +78,7 @@ class TimeAbove:
     """Detector of recurring excursions. `series`, `window_seconds`: of the samples. `notices`: known before the first
     one."""
 
-    def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
+    def __init__(self, series: Sequence[Series], window_seconds: float) -> None:
         spans = _Spans.of(window_seconds)
         known = {one.name: one for one in series}
         primary = sorted((known[name] for name in primary_series(series)), key=rank_of)
@@ -86,15 +86,10 @@ class TimeAbove:
         self._reported: str | None = None
         self._rate_name = next((one.name for one in series if one.role is Role.RATE), None)
         self._rate = RollingLevel(_LOAD_WINDOWS, _LOAD_LEAST)
-        self._mask = Mask(notices)
 
-    def notice(self, notice: Notice) -> None:
-        """Add a restart or similar event; call this before feeding the sample that contains it."""
-        self._mask.notice(notice)
-
-    def feed(self, sample: Sample) -> list[Finding]:
+    def feed(self, sample: Sample, is_judged: bool) -> list[Finding]:
         """Add a sample; returns a new finding, and one that is over."""
-        if not self._mask.is_judged(sample):
+        if not is_judged:
             return []
         rate = None if self._rate_name is None else sample.values.get(self._rate_name)
         usual = self._rate.quantile(0.5)

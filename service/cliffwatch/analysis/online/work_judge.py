@@ -12,8 +12,7 @@ from itertools import islice
 from statistics import median
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
-from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Notice, Role, Sample, Series, Undone
-from cliffwatch.analysis.preprocessing import Mask
+from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Sample, Series, Undone
 from cliffwatch.analysis.span_lengths import FAST, HOUR
 from cliffwatch.analysis.thresholds import (
     EARLY_STALL_LONGER,
@@ -60,13 +59,12 @@ class WorkJudge:
     """Detector of stalls and shortfalls. `series`: those of the samples, of which the rate and the latencies are used.
     `window_seconds`: length of a sample. `notices`: those that are known before the first sample."""
 
-    def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
+    def __init__(self, series: Sequence[Series], window_seconds: float) -> None:
         self._rate = next((one.name for one in series if one.role is Role.RATE), None)
         latencies = [one for one in series if one.role is Role.LATENCY]
         self._latencies = [one.name for one in latencies]
         #: Latency of most operations (the lowest quantile), which limits a client that waits for each operation.
         self._usual = min(latencies, key=lambda one: one.quantile or 1.0).name if latencies else None
-        self._mask = Mask(notices)
         self._window_seconds = window_seconds
         self._tolerance = window_seconds * GAP_TOLERANCE
         self._end = -math.inf
@@ -78,13 +76,8 @@ class WorkJudge:
         self._early: list[_Silence] = []
         self._shortfall = _Shortfall(max(SHORTFALL_WINDOWS, math.ceil(SHORTFALL_SECONDS / window_seconds)))
 
-    def notice(self, notice: Notice) -> None:
-        """Add a restart or similar event; call this before feeding the sample that contains it."""
-        self._mask.notice(notice)
-
-    def feed(self, sample: Sample) -> list[Finding]:
+    def feed(self, sample: Sample, is_judged: bool) -> list[Finding]:
         """Add a sample; returns new findings, and new versions of earlier ones (same series, kind and onset)."""
-        is_judged = self._mask.is_judged(sample)
         rate = None if self._rate is None else sample.values.get(self._rate)
         is_next = sample.start - self._end <= self._tolerance
         self._end = sample.end
@@ -227,7 +220,9 @@ class _Shortfall:
         if len(self._healthy) < (RATE_WINDOWS if self._is_declared else SHORTFALL_WINDOWS):
             return []
         last = list(islice(reversed(self._recent), FAST))
-        if median(rate for _, rate, _ in last) >= SHORTFALL_OVER * healthy:
+        fast = sorted([rate for _, rate, _ in last])
+        # The median, without what statistics.median costs at each window.
+        if (fast[(len(fast) - 1) // 2] + fast[len(fast) // 2]) / 2 >= SHORTFALL_OVER * healthy:
             return self._come_back(sample)
         if self._below_since is None:
             self._below_since = last[len(last) // 2][0]
