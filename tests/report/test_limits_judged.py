@@ -100,6 +100,14 @@ def test_a_maximum_over_the_whole_load_names_the_windows_that_broke_it(tmp_path:
     assert any("was broken from 0:05:00 to 0:05:20" in reason for reason in document["verdict"]["reasons"])
 
 
+def test_a_limit_over_the_whole_load_is_said_to_be_broken_over_all_of_it(tmp_path: Path) -> None:
+    document, (row,) = judged(tmp_path, JournalPlan(latency=slow_in(range(6, 60))), "p99 <= 20ms")
+    (span,) = row["broken"]
+    assert span["worst"] == "50 ms"
+    assert "window_end_seconds" not in span
+    assert 'The limit "p99 <= 20ms" was broken over the whole load (50 ms).' in document["verdict"]["reasons"]
+
+
 def test_percentiles_are_of_the_merged_span_and_not_of_its_windows(tmp_path: Path) -> None:
     """2 % of one window are slow, which is 0.33 % of a minute: the minute's p99 holds, a window's does not."""
     _, rows = judged(

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
-from testkit.browsers import CUT_OFF
+from playwright.sync_api import Browser, Page, expect
+from testkit.browsers import CUT_OFF, PATIENCE_MILLISECONDS
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from testkit.service import Service
 from tests.api.notifications import alert, notification
@@ -86,6 +86,24 @@ def test_a_long_path_fits_a_phone(page: Page, service: Service) -> None:
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
+@pytest.mark.parametrize("has_touch", [True, False], ids=["touch", "mouse"])
+def test_links_of_tables_are_as_high_as_a_finger_needs(browser: Browser, service: Service, has_touch: bool) -> None:
+    context = browser.new_context(
+        base_url=f"http://127.0.0.1:{service.port}",
+        viewport={"width": PHONE_WIDTH, "height": 844},
+        has_touch=has_touch,
+        is_mobile=has_touch,
+    )
+    context.set_default_timeout(PATIENCE_MILLISECONDS)
+    page = context.new_page()
+    log_in(page, service, "/workloads")
+    link = page.get_by_role("link", name="sequential-log").bounding_box()
+    context.close()
+    # As WCAG 2.2 has it for the least size of a target: 24 px.
+    assert link is not None
+    assert (link["height"] >= 24) == has_touch
+
+
 def test_the_gates_answer_fits_a_phone(page: Page, service: Service) -> None:
     page.set_viewport_size({"width": PHONE_WIDTH, "height": 844})
     log_in(page, service, "/start")
@@ -106,8 +124,9 @@ def test_long_lists_are_cut_between_two_lines_and_shown_whole_on_request(
     summary = (
         "The p99 of append is 113 times its baseline, from 6.0 ms to 678 ms, on the second drive in the rack. " * 2
     )
+    firing = {"status": "firing", "summary": summary, "labels": {"run_id": run_id}}
     for number in range(14):
-        log.append(Event(LOAD_START, EventType.ALERT, f"Alert{number}", {"status": "firing", "summary": summary}))
+        log.append(Event(LOAD_START, EventType.ALERT, f"Alert{number}", firing))
     page.set_viewport_size({"width": size[0], "height": size[1]})
     log_in(page, service, f"/runs/{run_id}")
     lines = page.locator("#findings li")

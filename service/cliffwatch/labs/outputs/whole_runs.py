@@ -8,7 +8,7 @@ _WRK_SIZE = re.compile(r" *\d{1,9} threads and \d{1,9} connections")
 
 
 def why_without_windows(head: Sequence[str]) -> str | None:
-    """What the first lines of a file are of and what to give instead, where such a file has no windows."""
+    """Refusal of the output of wrk or wrk2, which has no windows; None for other files."""
     if any(_WRK.match(line) for line in head) and any(_WRK_SIZE.match(line) for line in head):
         return (
             "is of wrk or wrk2, which print figures of the whole run and no windows; vegeta and k6 write the time of"
