@@ -18,6 +18,7 @@ from cliffwatch.cli.progress import (
     span_seconds,
     update_text,
 )
+from cliffwatch.cli.runs import _facts_of
 
 
 def run(**more: Any) -> dict[str, Any]:
@@ -77,6 +78,12 @@ def test_a_finished_run_is_shown_by_its_own_figures_and_not_by_its_last_window()
     assert picture.line() == (
         "finished  100 %  elapsed 2m  whole run: write p50 1 ms  p99 20 ms  max –  1.0 MiB/s  operations 200 /s"
     )
+
+
+def test_a_run_that_goes_on_is_shown_with_its_last_window() -> None:
+    going = _facts_of(run(engine="storage", last_window=window()))
+    assert going["figures"] == "last window: write p50 1.2 ms  p99 34.5 ms  1.0 MiB/s  operations 500 /s"
+    assert _facts_of(run(engine="storage", last_window=None))["figures"] == "–"
 
 
 def test_a_percentile_at_the_end_of_fio_s_scale_is_at_least_that() -> None:

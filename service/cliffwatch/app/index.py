@@ -28,7 +28,7 @@ from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance, status_of
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import targets_text
-from cliffwatch.report.charts.curve import curve_of
+from cliffwatch.report.charts.curve import curve_in, curve_of
 from cliffwatch.report.figures import figures_of
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import FindingRow, RunRow
@@ -244,11 +244,12 @@ def _read_figures(row: RunRow, reader: JournalReader) -> None:
     if not (reader.directory / files.REPORT_JSON).exists():
         return
     try:
-        figures = figures_of(reader.document(files.REPORT_JSON))
+        report = reader.document(files.REPORT_JSON)
+        figures, curve = figures_of(report), curve_in(report)
     except (Problem, KeyError, TypeError, AttributeError) as error:
         reader.faults.append(JournalFault(files.REPORT_JSON, 1, f"not a report: {error!r}"))
         return
-    row.figures, row.curve = asdict(figures), list(curve_of(reader.directory))
+    row.figures, row.curve = asdict(figures), curve or curve_of(reader.directory)
 
 
 def _imported_at(reader: JournalReader) -> float | None:

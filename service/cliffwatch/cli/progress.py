@@ -142,20 +142,11 @@ class Picture:
             return f"whole run: {run_figures(of_run, self.run.get('engine', ''))}"
         if self.window is None:
             return "no window yet"
-        counters, latency = self.window["counters"], self.window["latency"]
-        seconds = span_seconds(self.window)
-        name = primary_latency(latency)
-        summary = latency.get(name) or {}
-        stall = stall_seconds(counters, self.window.get("gauges") or {}, seconds)
-        throughput = format_byte_rate(counters["bytes"] / seconds) if seconds and "bytes" in counters else ABSENT
-        operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
-        p50, p99 = (_percentile(summary.get(each), self.run.get("engine", "")) for each in ("p50", "p99"))
-        measured = f"{name or 'latency'} p50 {p50}  p99 {p99}"
-        latency_words = measured if stall is None else stall_words(stall)
+        figures = window_figures(self.window, self.run.get("engine", ""))
         if self.run.get("state") == RunState.RUNNING:
-            silence = silence_words(self.clock.monotonic() - self._window_at, seconds)
-            latency_words = f"{silence}, before: {latency_words}" if silence else latency_words
-        return f"{latency_words}  {throughput}  operations {operations}  errors {self.errors}"
+            silence = silence_words(self.clock.monotonic() - self._window_at, span_seconds(self.window))
+            figures = f"{silence}, before: {figures}" if silence else figures
+        return f"{figures}  errors {self.errors}"
 
     def times(self) -> str:
         """Text of the elapsed time, and of the remaining time until the load ends."""
@@ -177,6 +168,20 @@ def run_figures(figures: dict[str, Any], engine: str) -> str:
         f"{figures['latency'] or 'latency'} p50 {p50}  p99 {p99}  max {show_latency(figures['max_seconds'])}  "
         f"{throughput}  operations {operations}"
     )
+
+
+def window_figures(window: dict[str, Any], engine: str) -> str:
+    """Text of the latency and throughput of a window as the API shows it."""
+    counters, latency = window["counters"], window["latency"]
+    seconds = span_seconds(window)
+    name = primary_latency(latency)
+    summary = latency.get(name) or {}
+    stall = stall_seconds(counters, window.get("gauges") or {}, seconds)
+    throughput = format_byte_rate(counters["bytes"] / seconds) if seconds and "bytes" in counters else ABSENT
+    operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
+    p50, p99 = (_percentile(summary.get(each), engine) for each in ("p50", "p99"))
+    measured = f"{name or 'latency'} p50 {p50}  p99 {p99}"
+    return f"{measured if stall is None else stall_words(stall)}  {throughput}  operations {operations}"
 
 
 def _percentile(seconds: float | None, engine: str) -> str:

@@ -249,8 +249,13 @@ library.register(app)
 
 
 def _facts_of(run: dict[str, Any]) -> dict[str, str]:
-    from cliffwatch.cli.progress import run_figures
+    from cliffwatch.cli.progress import run_figures, window_figures
 
+    figures = show(None)
+    if run.get("figures"):
+        figures = run_figures(run["figures"], run["engine"])
+    elif run.get("last_window"):
+        figures = f"last window: {window_figures(run['last_window'], run['engine'])}"
     return {
         "run": show(run.get("id")),
         "workload": workload_name(run),
@@ -267,7 +272,7 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
         "finished": show_time(run.get("finished_at")),
         "elapsed": f"{show_seconds(run.get('elapsed_seconds'))} of {show_seconds(run.get('planned_seconds'))}",
         "windows": show(run.get("windows")),
-        "figures": run_figures(run["figures"], run["engine"]) if run.get("figures") else show(None),
+        "figures": figures,
         "labels": labels_text(run),
         **({"note": run["note"]} if run.get("note") else {}),
         "journal": show(run.get("directory")),

@@ -168,7 +168,9 @@ def _alert(name: str, detail: Detail) -> str:
     """Text of an alert: its summary, and what the description adds."""
     about = dict.fromkeys(str(detail[key]).strip() for key in ("summary", "description") if detail.get(key))
     sentences = [text if text.endswith((".", "!", "?")) else f"{text}." for text in about]
-    return f"{name}: {' '.join(sentences)}" if sentences else name
+    over = "over" if detail.get("status") == "resolved" else ""
+    said = " ".join(sentences)
+    return f"{name}: {'; it said: '.join(filter(None, (over, said)))}" if over or said else name
 
 
 def _finding(name: str, detail: Detail) -> str:

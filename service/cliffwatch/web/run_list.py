@@ -145,7 +145,8 @@ def small_curve(row: RunRow, curve: Curve, scale: Scale | None) -> SmallCurve | 
         if point.p99 and scale is not None:
             lines[-1].append(f"{place(point.at):.1f},{scale.height(point.p99):.1f}")
         if point.stall is not None:
-            bands.append(Band(round(place(previous if follows else point.at - step), 1), round(place(point.at), 1)))
+            left = min(place(previous if follows else point.at - step), place(point.at) - 1)
+            bands.append(Band(round(left, 1), round(place(point.at), 1)))
         previous = point.at
     said = [f"p99 from {latency(values[0])} to {latency(values[-1])}, at most {latency(max(values))}"] if values else []
     said += [stall_words(max(stalls))] if stalls else []

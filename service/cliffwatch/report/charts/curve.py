@@ -1,16 +1,18 @@
-"""Small curve of a run's p99 over time: a few windows, spread over the whole run."""
+"""Small curve of a run's p99 over time: the worst windows of a run that is over, a few windows of one that goes on."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cliffwatch.analysis.stalls import stall_seconds
+from cliffwatch.analysis.stalls import stall_of, stall_seconds
 from cliffwatch.base.regular_files import reading
-from cliffwatch.journal import files
+from cliffwatch.journal import JournalWindow, files
 from cliffwatch.journal.checksum import opened
 from cliffwatch.model.operation import primary_latency
 
-#: Number of windows that are read, at evenly spaced byte offsets of the file.
+#: Number of windows that are read of a run that goes on, at evenly spaced byte offsets of the file; and number of spans
+#: whose worst windows are taken of a run that is over.
 CURVE_POINTS = 60
 
 
@@ -26,6 +28,31 @@ class CurvePoint(NamedTuple):
 
 
 Curve = list[CurvePoint]
+
+
+def worst_curve(windows: Sequence[JournalWindow]) -> Curve:
+    """Points of a run's curve in order of time, so that no spike and no stall is left out: of each of CURVE_POINTS
+    spans, the window with the highest p99 and the stalled window with the oldest operation; the first and last window.
+    """
+    points = [_point_of(window) for window in windows]
+    count = len(points)
+    bounds = [count * index // CURVE_POINTS for index in range(CURVE_POINTS + 1)]
+    spans = [points[first:behind] for first, behind in zip(bounds[:-1], bounds[1:], strict=True)]
+    kept = {*points[:1], *points[-1:]}
+    for span in spans:
+        kept |= set(sorted((point for point in span if point.p99 is not None), key=lambda point: point.p99 or 0.0)[-1:])
+        kept |= set(
+            sorted((point for point in span if point.stall is not None), key=lambda point: point.stall or 0.0)[-1:]
+        )
+    return sorted(kept, key=lambda point: point.at)
+
+
+def curve_in(report: Mapping[str, Any]) -> Curve:
+    """Curve of a report.json; empty for one of an earlier version, which has none. Raises KeyError or TypeError for
+    another document."""
+    return [
+        CurvePoint(each["at"], each.get("p99_seconds"), each.get("stall_seconds")) for each in report.get("curve", [])
+    ]
 
 
 def curve_of(directory: Path) -> Curve:
@@ -50,6 +77,13 @@ def _spread_lines(path: Path) -> list[bytes]:
             return lines
     except OSError:
         return []  # the report lists what cannot be read
+
+
+def _point_of(window: JournalWindow) -> CurvePoint:
+    name, stall = primary_latency(list(window.latency)), stall_of(window)
+    return CurvePoint(
+        window.end, window.latency[name].get("p99") if name is not None and stall is None else None, stall
+    )
 
 
 def _point(line: bytes) -> CurvePoint | None:

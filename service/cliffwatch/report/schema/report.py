@@ -286,6 +286,18 @@ class Transactions(TypedDict):
 
 
 @document
+class CurvePointDocument(TypedDict):
+    """One window of the small curve that lists of runs show."""
+
+    at: float
+    """End of the window, in seconds since the epoch."""
+    p99_seconds: NotRequired[NonNegative]
+    """99th percentile of the primary latency; absent where nothing was completed."""
+    stall_seconds: NotRequired[NonNegative]
+    """Age of the oldest operation in a window in which nothing was completed, 0 if not known; absent elsewhere."""
+
+
+@document
 class JournalFaultDocument(TypedDict):
     file: str
     line: Count
@@ -325,6 +337,8 @@ class ReportBody(TypedDict):
     """By latency name. Each row is read off the histogram merged over its own span; none is an average."""
     quantiles: NotRequired[dict[str, WindowQuantiles]]
     """By latency name: latencies without a histogram, which are not in `latency`. Absent when there are none."""
+    curve: NotRequired[list[CurvePointDocument]]
+    """The worst window of each sixtieth of the run, and the first and last one: p99 over time in few points."""
     totals: Totals
     throughput: Throughput
     parts: NotRequired[Annotated[list[PartDocument], Field(min_length=2)]]

@@ -163,12 +163,12 @@
     asking = setTimeout(now, SOON_MILLISECONDS);
   }
 
-  function item(event) {
+  function item(event, list) {
     const line = document.createElement("li"), when = document.createElement("time"), kind = document.createElement("b"), text = document.createElement("span");
     const isOver = event.type === "alert" && event.detail.status === "resolved";
     line.className = isOver ? "resolved" : event.type;
     if (event.type === "finding") line.dataset.finding = nameOf({ kind: event.name, ...event.detail });
-    when.textContent = elapsed(event.elapsed);
+    when.textContent = elapsed(list === "findings" && event.type === "finding" ? onsetOf(event.detail, event.elapsed) : event.elapsed);
     kind.textContent = isOver ? "resolved" : event.type;
     text.textContent = event.text;
     if (event.type === "alert" && runbooks.names.includes(event.name)) text.append(" ", runbookLink(event));
@@ -205,6 +205,7 @@
   function updateFinding(detail, ending) {
     const name = nameOf(detail), lines = [...document.querySelectorAll("#findings li, #events li")].filter((each) => each.dataset.finding === name);
     for (const line of lines) line.lastElementChild.textContent = detail.summary + ending;
+    for (const line of lines.filter((each) => each.parentElement.id === "findings")) line.firstElementChild.textContent = elapsed(onsetOf(detail));
     if (marks.has(name)) marks.set(name, onsetOf(detail));
     if (ending) active.delete(name); else if (active.has(name)) active.set(name, detail.summary);
     if (!over) showReasons([]);
@@ -241,7 +242,7 @@
     if (event.type === "note" && event.name === "finding_ended" && updateFinding(event.detail, " Over at " + elapsed(event.detail.until - origin) + ".")) return;
     if (event.name === "finished" || event.name === "verdict_mended") [event.detail.findings, event.detail.unconfirmed].flatMap((found) => found || []).forEach((detail) => updateFinding(detail, ""));
     for (const list of isNotable ? ["events", "findings"] : ["events"]) {
-      byId(list).prepend(item(event));
+      byId(list).prepend(item(event, list));
       while (byId(list).childElementCount > EVENT_LIMIT) byId(list).lastElementChild.remove();
       offerAll(list);
     }
