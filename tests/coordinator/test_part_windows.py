@@ -56,8 +56,8 @@ def test_counters_add_histograms_merge_and_each_part_is_there_beside_it() -> Non
     assert found.counters["operations"] == 40
     assert (found.counters["part-1/operations"], found.counters["part-2/operations"]) == (30, 10)
     assert found.counters["device_written_bytes"] == 4000
-    assert (found.counters["8:0.write_operations"], found.counters["8:16.write_operations"]) == (30, 10)
-    assert "8:0.read_operations" not in found.counters
+    assert (found.counters["part-1/8:0.write_operations"], found.counters["part-2/8:16.write_operations"]) == (30, 10)
+    assert "part-1/8:0.read_operations" not in found.counters
     assert {name: histogram.count for name, histogram in found.latency.items()} == {
         "write": 40,
         "part-1/write": 30,
@@ -67,6 +67,26 @@ def test_counters_add_histograms_merge_and_each_part_is_there_beside_it() -> Non
     assert found.latency["write"].percentiles_seconds([0.8]) == pytest.approx([0.5], rel=0.01)
     assert found.latency["part-1/write"].percentiles_seconds([0.99]) == pytest.approx([0.001], rel=0.01)
     assert "measured_seconds" not in found.gauges
+
+
+@pytest.mark.parametrize("below", [["259:0"], ["259:0", "259:1"]], ids=["one drive", "two drives"])
+def test_drives_with_equal_numbers_below_two_parts_stay_apart(below: list[str]) -> None:
+    """Each kernel numbers its drives by itself, so that those of two hosts may have the same numbers."""
+
+    def of_drives(operations: int, depth: float) -> EngineWindow:
+        own = window(0, 10, operations, device_queue_depth=depth)
+        if len(below) > 1:
+            for number in below:
+                own.counters[f"{number}.write_operations"] = operations
+                own.gauges[f"{number}.queue_depth"] = depth
+        return own
+
+    parts = {"left": [of_drives(30, 2.0)], "right": [of_drives(10, 3.0)]}
+    found = merged(0, 10, parts, dict.fromkeys(parts, below))
+    writes = {name: count for name, count in found.counters.items() if name.endswith(".write_operations")}
+    depths = {name: value for name, value in found.gauges.items() if name.endswith(".queue_depth")}
+    assert writes == {f"{part}/{n}.write_operations": own for part, own in (("left", 30), ("right", 10)) for n in below}
+    assert depths == {f"{part}/{n}.queue_depth": own for part, own in (("left", 2.0), ("right", 3.0)) for n in below}
 
 
 def test_a_part_that_is_missing_is_a_gap_of_its_share() -> None:
@@ -84,8 +104,8 @@ def test_gauges_are_the_largest_the_sum_or_the_part_s_own() -> None:
     assert gauges == {
         "oldest_outstanding_seconds": 7.0,
         "device_queue_depth": 5.0,
-        "8:0.queue_depth": 2.0,
-        "8:16.queue_depth": 3.0,
+        "part-1/8:0.queue_depth": 2.0,
+        "part-2/8:16.queue_depth": 3.0,
         "target_rate": 10.0,
         "host_cpu_busy_ratio": 0.5,
         "part-2/segments": 4.0,

@@ -165,6 +165,28 @@ def test_of_two_drives_the_one_that_slowed_down_is_named(tmp_path: Path) -> None
     assert the_cliff(document_of(make_journal(tmp_path, plan)))["drive"] == other
 
 
+@pytest.mark.parametrize("prefixes", [("left/", "right/"), ("", "")], ids=["by part", "earlier version"])
+def test_of_the_drives_of_two_parts_the_one_that_slowed_down_is_named(
+    tmp_path: Path, prefixes: tuple[str, str]
+) -> None:
+    """Kernels of two hosts may give their drives equal numbers; windows of earlier versions have the number alone."""
+    by_part = prefixes[0] != ""
+    drives = [
+        {"name": "nvme0n1", "major_minor": "259:0", "serial": "S1AGING", "part": "left"},
+        {"name": "nvme0n1", "major_minor": "259:0" if by_part else "259:1", "serial": "S2AGING", "part": "right"},
+    ]
+
+    def of_two(index: int) -> dict[str, int]:
+        slow = 14_000 if index >= CLIFF else 450
+        left, right = (f"{prefix}{each['major_minor']}" for prefix, each in zip(prefixes, drives, strict=True))
+        each = {f"{left}.write_operations": 500, f"{left}.write_milliseconds": 450}
+        each |= {f"{right}.write_operations": 500, f"{right}.write_milliseconds": slow}
+        return counters((900, 14_450))(index) | each
+
+    plan = replace(PLAN, counters=of_two, facts=FACTS | {"drives": drives})
+    assert the_cliff(document_of(make_journal(tmp_path, plan)))["drive"]["serial"] == "S2AGING"
+
+
 def test_a_healthy_run_has_no_finding_and_passes(tmp_path: Path) -> None:
     plan = replace(PLAN, counters=counters((900, 900)), latency=lambda index: latency(index, after=0.001))
     document = document_of(with_drive(make_journal(tmp_path, plan), 1.01, 0.3))

@@ -15,7 +15,7 @@ from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 
 from cliffwatch.analysis.finding import FindingKind, Sample
 from cliffwatch.analysis.journal_series import BASELINE_NOTE, ENDED_NOTE
-from cliffwatch.analysis.online import detector as detector_module
+from cliffwatch.analysis.online import run_detector as detector_module
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.thresholds import NOTICE_MASK

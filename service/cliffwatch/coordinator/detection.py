@@ -65,7 +65,7 @@ class Detection:
         limits: Sequence[Limit] = (),
         clock: Clock | None = None,
     ) -> None:
-        """`record_event(EventType, name, **detail)` appends an event. `device_names`: kernel names by major:minor.
+        """`record_event(EventType, name, **detail)` appends an event. `device_names`: kernel names by `DriveId`.
         `limits`: limits of the workload, against which drifts are forecast."""
         self.has_failed = False
         self._directory = directory

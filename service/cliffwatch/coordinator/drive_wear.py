@@ -36,7 +36,7 @@ class DriveWear:
         self, source: DriveSource, selector: str, numbers: Mapping[str, str], now: Callable[[], float]
     ) -> None:
         """`source`: where the drives' series are; without a server, windows get nothing. `selector` selects the drives.
-        `numbers`: for each drive's name, the number that its counters are named with. `now` returns run time."""
+        `numbers`: for each drive's name, the `DriveId` that its figures are named with. `now` returns run time."""
         self._source, self._selector, self._numbers, self._now = source, selector, numbers, now
         self._lock = threading.Lock()
         self._known: dict[str, dict[float, BytesWritten]] = {name: {} for name in numbers}

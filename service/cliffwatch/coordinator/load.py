@@ -80,7 +80,7 @@ class LoadPhase:
         wear: DriveWear,
         resumed: bool,
     ) -> None:
-        """`drives`: drives below each part's target, as major:minor. `elsewhere`: drives of other hosts to watch."""
+        """`drives`: numbers of the drives below each part's target. `elsewhere`: drives of other hosts to watch."""
         #: Until the run's first engine begins, the load's start may still be moved; never when the run is resumed.
         #: Several parts begin together, so their load is not moved: a late part leaves a gap in its share.
         self._may_move = not resumed and len(parts.names) == 1
@@ -93,7 +93,7 @@ class LoadPhase:
         self._merging = _merging_of(context, timeline, drives) if len(parts.names) > 1 else None
         self._journals = PartJournals(context.directory, parts.names if self._merging else (), timeline.load_start)
         self._steady = self._recall_steady()
-        names = {device.major_minor: device.name for device in context.figures.devices}
+        names = {str(device.id): device.name for device in context.figures.devices}
         limits = [parse_limit(limit) for limit in context.workload.limits]
         self._detection = Detection(context.directory, context.workload.window, context.record_event, names, limits)
         context.detection = self._detection

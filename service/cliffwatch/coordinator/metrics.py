@@ -110,7 +110,7 @@ class RunCollector(Collector):
         with self._figures.lock:
             metrics = [*self._run(), *self._surroundings(), *self._counters(), *self._latency()]
             run_id, detection = self._figures.run_id, self._figures.detection
-            drives = {device.major_minor: device.labels for device in self._figures.devices}
+            drives = {str(device.id): device.labels for device in self._figures.devices}
         yield from metrics
         yield from detection_metrics(run_id, detection, drives)
 

@@ -1,15 +1,16 @@
 """Merge the windows of a run's parts into one window for each step of the grid.
 
-Counters are added and histograms merged; each part's own values stand beside the sums, as `PART/name`. A part that
-reported nothing leaves a gap in its share: `measured_seconds` is the mean over all parts, and nothing is scaled up.
+Counters are added and histograms merged; each part's own values stand beside the sums, as `PART/name`, and its drives'
+as `PART/NUMBER.name`. A part that reported nothing leaves a gap in its share: `measured_seconds` is the mean over all
+parts, and nothing is scaled up.
 """
 
-import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import four_digits
+from cliffwatch.model.drive_id import DriveId, drive_figure
 from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow
 
 #: How long after its end, in windows, a step is merged without late parts: windows in place of an engine that is silent
@@ -35,7 +36,6 @@ _OF_DRIVE = {
     "device_read_operations": "read_operations",
     "device_read_milliseconds": "read_milliseconds",
 }
-_DRIVE_NAME = re.compile(r"\d+:\d+\.")
 
 
 def merged(
@@ -45,7 +45,7 @@ def merged(
     drives: Mapping[str, Sequence[str]],
 ) -> EngineWindow:
     """Merge windows of parts into one from `start` to `end`. `windows`: the windows within it, by part; an absent part
-    measured nothing. `drives`: the drives below each part of the run, as major:minor."""
+    measured nothing. `drives`: numbers of the drives below each part of the run."""
     window = EngineWindow(start, end, {})
     measured = 0.0
     for part, own in windows.items():
@@ -66,11 +66,14 @@ def _add_counters(window: EngineWindow, part: str, own: EngineWindow, drives: Se
         window.counters[name] = window.counters.get(name, 0) + count
 
     for name, count in own.counters.items():
+        if (of_drive := drive_figure(name)) is not None:
+            add(f"{DriveId(of_drive[0], part)}.{of_drive[1]}", count)
+            continue
         add(name, count)
         if name in _OF_EACH:
             add(f"{part}/{name}", count)
         if len(drives) == 1 and name in _OF_DRIVE and (count or name == "device_write_operations"):
-            add(f"{drives[0]}.{_OF_DRIVE[name]}", count)
+            add(f"{DriveId(drives[0], part)}.{_OF_DRIVE[name]}", count)
 
 
 def _add_latencies(window: EngineWindow, part: str, own: EngineWindow) -> None:
@@ -95,9 +98,9 @@ def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], dr
         elif name in _SUMS:
             mine[name] = four_digits(mine.get(name, 0.0) + value)
             if name == "device_queue_depth" and len(drives) == 1:
-                mine[f"{drives[0]}.queue_depth"] = value
-        elif _DRIVE_NAME.match(name):
-            mine[name] = value
+                mine[f"{DriveId(drives[0], part)}.queue_depth"] = value
+        elif (of_drive := drive_figure(name)) is not None:
+            mine[f"{DriveId(of_drive[0], part)}.{of_drive[1]}"] = value
         elif name != _MEASURED:
             mine[f"{part}/{name}"] = value
 

@@ -116,7 +116,8 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
     try:
         held = parts.ask(_orders(context), Held, stopped)
         elsewhere = _drives_elsewhere(context)
-        drives = [drive for each in held.values() for drive in each.drives]
+        several = len(held) > 1
+        drives = [replace(drive, part=part if several else "") for part, each in held.items() for drive in each.drives]
         if elsewhere is not None:
             drives = [DriveBelow(drive.name, None, drive.number, drive.instance) for drive in elsewhere]
         context.figures.settle(tuple(drives), file_systems_of(held.values(), context.directory))
@@ -207,7 +208,7 @@ def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Itera
 
 def _wear(context: RunContext, drives: Sequence[DriveBelow]) -> DriveWear:
     """Write amplification of the run's drives; in virtual time, and where no Prometheus is known, of none."""
-    numbers = {} if context.is_virtual else {drive.name: drive.major_minor for drive in drives}
+    numbers = {} if context.is_virtual else {drive.name: str(drive.id) for drive in drives}
     asked = context.order.drives
     selector = asked.selector if asked is not None else f'job="drive",device=~{any_of(list(numbers))}'
     try:

@@ -11,7 +11,7 @@ _QUANTILES = {"p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9", "p9999"
 def series_words(name: str, device_names: Mapping[str, str] | None = None) -> str:
     """What a series measures, from its name: `publish p99`, `write latency of nvme0n1`.
 
-    `device_names`: kernel names by major:minor; with only one, series over all devices get that name.
+    `device_names`: kernel names by `DriveId`; with only one, series over all devices get that name.
     """
     subject, _, rest = name.partition(".")
     if subject != DEVICE:

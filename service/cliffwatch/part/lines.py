@@ -27,6 +27,7 @@ from cliffwatch.base.errors import Code
 from cliffwatch.base.finite_json import json_text
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal.events import EventType
+from cliffwatch.model.drive_id import DriveId
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.window import EngineWindow, format_engine_line, parse_engine_line
 
@@ -104,12 +105,19 @@ class DriveBelow:
     """A drive below the target: its kernel name, how many requests the block layer queues for it, its major:minor.
 
     `instance`: of a drive of another host, which is named HOST/DEVICE, the label `instance` of its exporters.
+    `part`: in a run with several parts, the one whose target it is below.
     """
 
     name: str
     queue_requests: int | None = None
     major_minor: str = ""
     instance: str = ""
+    part: str = ""
+
+    @property
+    def id(self) -> DriveId:
+        """Identity by which the run's windows name the drive's figures."""
+        return DriveId(self.major_minor, self.part)
 
     @property
     def labels(self) -> dict[str, str]:

@@ -195,7 +195,7 @@ def _found(
 ) -> ReportedFinding:
     series = known[finding.series]
     elapsed_text = elapsed(finding.onset - (run.load.start if run.load else finding.onset))
-    names = {each.major_minor: each.name for each in drives_of(run)}
+    names = {str(each.id): each.name for each in drives_of(run)}
     if finding.kind is FindingKind.RECOVERY or finding.is_of_client:
         # A recovery, or a finding that the client caused, has no drive and no cause below the client.
         sentence = sentence_of(finding, series, names, known, Circumstances(elapsed_text))

@@ -11,9 +11,11 @@ from cliffwatch.base.units import six_digits
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.limits.judged import BrokenSpan, Judged
 from cliffwatch.report.limits.results import SPAN_LIMIT
+from cliffwatch.report.onset_spans import RunDrive
 from cliffwatch.report.schema.findings import (
     Affected,
     BrokenSpanDocument,
+    Drive,
     FindingDocument,
     Layer,
     LayerTimesDocument,
@@ -75,6 +77,11 @@ def _since(zero: float, moment: float) -> float:
     return round(moment - zero, 3)
 
 
+def _drive(drive: RunDrive) -> Drive:
+    body: Drive = {"name": drive.name, "major_minor": drive.id.number, "serial": drive.serial}
+    return {**body, "part": drive.id.part} if drive.id.part else body
+
+
 def _finding(found: ReportedFinding, zero: float) -> FindingDocument:
     finding, series = found.finding, found.series
     body: FindingDocument = {
@@ -108,8 +115,7 @@ def _finding(found: ReportedFinding, zero: float) -> FindingDocument:
     if finding.affected:
         body["affected"] = [_affected(size) for size in finding.affected]
     if found.drive is not None:
-        drive = found.drive
-        body["drive"] = {"name": drive.name, "major_minor": drive.major_minor, "serial": drive.serial}
+        body["drive"] = _drive(found.drive)
     if found.layers is not None and (layer := _layer(found.layers)) is not None:
         body["layer"] = layer
     if found.diagnosis is not None:

@@ -10,6 +10,7 @@ from cliffwatch.analysis.causes.thresholds import DEVICE_ROSE
 from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.base.units import format_duration
 from cliffwatch.journal import JournalWindow
+from cliffwatch.model.drive_id import DriveId
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.window import DRIVES_SPAN
 from cliffwatch.report.collect import Collected
@@ -25,10 +26,11 @@ Windows = Sequence[JournalWindow]
 
 @dataclass(frozen=True, slots=True)
 class RunDrive:
-    """A drive below the target: kernel name, major:minor, and serial (or WWN, or backing file), empty without any."""
+    """A drive below a target: kernel name, identity in windows, and serial (or WWN, or backing file), empty without
+    any."""
 
     name: str
-    major_minor: str
+    id: DriveId
     serial: str
 
 
@@ -65,8 +67,16 @@ def drives_of(run: Collected) -> list[RunDrive]:
         if isinstance(each, dict) and isinstance(each.get("name"), str):
             own = each.get("serial") or each.get("wwn")
             identity = own or serials.get(each["name"]) or each.get("backing_file") or ""
-            drives.append(RunDrive(each["name"], str(each.get("major_minor", "")), str(identity)))
+            where = DriveId(str(each.get("major_minor", "")), str(each.get("part", "")))
+            drives.append(RunDrive(each["name"], _as_counted(where, run.windows), str(identity)))
     return drives
+
+
+def _as_counted(drive: DriveId, windows: Windows) -> DriveId:
+    """Identity by which the windows name a drive's figures: in journals of earlier versions, the number alone."""
+    if drive.part and not any(f"{drive}.write_operations" in window.counters for window in windows):
+        return DriveId(drive.number)
+    return drive
 
 
 def spans_around(windows: Windows, finding: Finding) -> Spans:
@@ -164,7 +174,7 @@ class SpanSource:
 
 def device_latency(source: SpanSource, operation: str) -> Change:
     """Mean seconds of a read or write request: of the drive that slowed down where it has own counters, else of all."""
-    prefixes = [f"{source.drive.major_minor}."] if source.drive is not None else []
+    prefixes = [f"{source.drive.id}."] if source.drive is not None else []
 
     def of_windows(windows: Windows) -> float | None:
         for prefix in [*prefixes, "device_"]:
@@ -182,7 +192,7 @@ def slowed_drive(spans: Spans, drives: list[RunDrive]) -> RunDrive | None:
         return drives[0]
 
     def ratio(drive: RunDrive) -> float:
-        names = (f"{drive.major_minor}.write_milliseconds", f"{drive.major_minor}.write_operations")
+        names = (f"{drive.id}.write_milliseconds", f"{drive.id}.write_operations")
         before, after = (quotient_of(windows, *names) for windows in (spans.before, spans.after))
         return after / before if before and after else 0.0
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,13 +38,10 @@ def worst_curve(windows: Sequence[JournalWindow]) -> Curve:
     points = [_point_of(window) for window in windows]
     count = len(points)
     bounds = [count * index // CURVE_POINTS for index in range(CURVE_POINTS + 1)]
-    spans = [points[first:behind] for first, behind in zip(bounds[:-1], bounds[1:], strict=True)]
-    kept = {*points[:1], *points[-1:]}
-    for span in spans:
-        kept |= set(sorted((point for point in span if point.p99 is not None), key=lambda point: point.p99 or 0.0)[-1:])
-        kept |= set(
-            sorted((point for point in span if point.stall is not None), key=lambda point: point.stall or 0.0)[-1:]
-        )
+    spans = [points[first:behind] for first, behind in pairwise(bounds)]
+    slowest = [max(span, key=lambda point: point.p99 or 0.0) for span in spans if span]
+    stalled = [max(span, key=lambda point: -1.0 if point.stall is None else point.stall) for span in spans if span]
+    kept = {*points[:1], *points[-1:], *slowest, *(point for point in stalled if point.stall is not None)}
     return sorted(kept, key=lambda point: point.at)
 
 

@@ -100,6 +100,8 @@ class Drive(TypedDict):
     major_minor: str
     serial: str
     """Serial, WWN or backing file; empty if the drive has none of them."""
+    part: NotRequired[str]
+    """Part whose target the drive is below; absent in a run with one part."""
 
 
 @document
