@@ -56,6 +56,25 @@ def test_a_wrong_name_of_a_part_is_named(api: Api, names: list[str | None], said
     assert said in error["message"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (BOTH | {"part_names": ["right", "left"]}, "the run has no part 'lift'; did you mean 'left'?"),
+        (ORDER, "a run with one target has none, so leave `of part` out"),
+    ],
+)
+def test_a_limit_on_a_part_that_the_run_has_not_is_refused(api: Api, asked: dict[str, Any], said: str) -> None:
+    limited = {**asked, "workload": {**asked["workload"], "limits": ["p99 of part lift <= 20ms"]}}
+    for path in ("/runs/plan", "/runs"):
+        response = api.post(path, limited)
+        assert (response.status_code, response.json()["code"]) == (422, "workload_invalid")
+        (error,) = response.json()["errors"]
+        assert error["field"] == "limits.0"
+        assert said in error["message"]
+    fitting = {**limited["workload"], "limits": ["p99 of any part <= 20ms"]}
+    assert api.post("/runs", {**asked, "workload": fitting}).status_code == 201
+
+
 def test_a_run_with_one_target_has_no_name_for_a_part(api: Api) -> None:
     assert "omit it" in api.post("/runs", ORDER | {"part_names": ["one"]}).text
 

@@ -80,6 +80,7 @@ def limit_for(operation: str | None, quantile: float | None, baseline: float, li
         for limit in limits
         if limit.subject is LimitSubject.LATENCY
         and limit.bound is not None
+        and not limit.part
         and limit.operation in (None, operation)
         and QUANTILES.get(limit.measure) == quantile
     ]

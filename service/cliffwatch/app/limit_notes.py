@@ -1,11 +1,30 @@
-"""Notes of a dry run on limits that cannot be judged: write amplification where no drive reports it."""
+"""Limits that a run could not judge: on write amplification where no drive reports it, on a part that it has not."""
 
 from collections.abc import Sequence
 
-from cliffwatch.model.limits import LimitSubject, parse_limit
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.model.limits import ANY_PART, LimitSubject, parse_limit
 from cliffwatch.model.workload import Workload
 from cliffwatch.telemetry.drive_health import DriveSource, drives_with_media_bytes
 from cliffwatch.telemetry.prometheus import QueryFailed
+
+
+def require_parts(workload: Workload, parts: Sequence[str]) -> None:
+    """Check that a run has the parts that its limits name. `parts`: their names, none for a run with one target.
+
+    Raises Problem(workload_invalid).
+    """
+    faults = []
+    for place, text in enumerate(workload.limits):
+        part = parse_limit(text).part
+        if part in ("", ANY_PART, *parts):
+            continue
+        known = f"; parts: {', '.join(parts)}" if parts else "; a run with one target has none, so leave `of part` out"
+        hint = did_you_mean(part, parts) or known
+        faults.append(FieldFault(f"limits.{place}", f"{text!r}: the run has no part {part!r}{hint}"))
+    if faults:
+        raise Problem(Code.WORKLOAD_INVALID, "the workload's limits do not fit the run's targets", faults)
 
 
 def notes_on_limits(workload: Workload, drives: Sequence[str], source: DriveSource, now: float) -> list[str]:

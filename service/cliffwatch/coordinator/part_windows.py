@@ -18,7 +18,7 @@ from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow
 PATIENCE_WINDOWS = 4.0
 _TOLERANCE_SECONDS = 1e-6
 #: Counters that are kept for each part beside the sum.
-_OF_EACH = ("operations", "bytes", "errors")
+_OF_EACH = ("operations", "bytes", "errors", "skipped")
 #: Gauges of which the run has the largest, the smallest, and the sum of its parts' values. Host gauges take the
 #: largest, since parts of a machine differ only in when they read them. Other gauges are kept by part alone.
 _LARGEST = frozenset({OLDEST_OUTSTANDING, "schedule_debt_seconds"})
@@ -93,6 +93,8 @@ def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], dr
     for name, value in gauges.items():
         if name in _LARGEST or name.startswith("host_"):
             mine[name] = max(value, mine.get(name, value))
+            if name == OLDEST_OUTSTANDING:
+                mine[f"{part}/{name}"] = value
         elif name in _SMALLEST:
             mine[name] = min(value, mine.get(name, value))
         elif name in _SUMS:

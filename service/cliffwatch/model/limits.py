@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.base.units import parse_duration, parse_size
+from cliffwatch.model.part_names import PART_NAME
 
 #: What a limit on findings may exclude; `degradation` is any of them.
 EXCLUDABLE = ("cliff", "stall", "shortfall", "step", "drift", "spikes", "recurring", "degradation")
@@ -15,6 +16,8 @@ EXCLUDABLE = ("cliff", "stall", "shortfall", "step", "drift", "spikes", "recurri
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999, "max": 1.0}
 #: Measure of a latency that is no quantile.
 MEAN = "mean"
+#: Part of a limit on each part of a run.
+ANY_PART = "*"
 
 
 _NUMBER = r"(?P<bound>\d+(?:\.\d+)?\s*[A-Za-zµ/%]*)"
@@ -23,8 +26,12 @@ _NUMBER = r"(?P<bound>\d+(?:\.\d+)?\s*[A-Za-zµ/%]*)"
 _OVER = r"(?:\s+over\s+any\s+(?P<over>\S+))?"
 
 
+_PART = rf"(?:\s+of\s+(?:part\s+(?P<part>{PART_NAME})|(?P<any>any)\s+part))?"
+
+
 _LATENCY = re.compile(
-    rf"(?P<measure>p50|p90|p95|p99(?:\.9{{1,2}})?|max|mean)(?:\s+of\s+(?P<operation>[a-z_]+))?\s*<=\s*{_NUMBER}{_OVER}"
+    r"(?P<measure>p50|p90|p95|p99(?:\.9{1,2})?|max|mean)(?:\s+of\s+(?P<operation>[a-z_]+))?"
+    rf"{_PART}\s*<=\s*{_NUMBER}{_OVER}"
 )
 
 
@@ -57,6 +64,7 @@ class Limit:
     `bound` is in seconds, bytes or operations per second, a ratio, or a number of isolated rises; None for findings, of
     which `kind` must not occur. `measure` is a key of `QUANTILES`, or `MEAN`; `operation` is None for the run's primary
     latency. The limit applies to every span of `over_seconds`, or, if that is None, to the load after its warm-up.
+    `part` is the part of the run that it is on, `ANY_PART` for each of them; empty for the run as a whole.
     """
 
     text: str
@@ -66,6 +74,7 @@ class Limit:
     operation: str | None = None
     kind: str = ""
     over_seconds: float | None = None
+    part: str = ""
 
     @property
     def quantile(self) -> float:
@@ -99,8 +108,8 @@ def parse_limit(text: str) -> Limit:
     if match := _LATENCY.fullmatch(compact):
         bound = _duration(match["bound"], compact)
         found = Limit(compact, LimitSubject.LATENCY, bound, match["measure"], match["operation"])
-    elif written := next(((form, match) for form in _FORMS if (match := form.pattern.fullmatch(compact))), None):
-        form, match = written
+    elif formed := next(((form, match) for form in _FORMS if (match := form.pattern.fullmatch(compact))), None):
+        form, match = formed
         found = Limit(compact, form.subject, form.parse(match["bound"], compact))
     elif match := _ABSENCE.fullmatch(compact):
         if match["kind"] not in EXCLUDABLE:
@@ -110,10 +119,9 @@ def parse_limit(text: str) -> Limit:
     else:
         nearest = _nearest(compact)
         raise ValueError(f"{text!r} is not a limit; write {f'`{nearest}`' if nearest else f'one such as {_EXAMPLES}'}")
-    over = match.groupdict().get("over")
-    if over is None:
-        return found
-    return Limit(compact, found.subject, found.bound, found.measure, found.operation, over_seconds=_span(over, compact))
+    written = match.groupdict()
+    part, over = ANY_PART if written.get("any") else written.get("part") or "", written.get("over")
+    return replace(found, part=part, over_seconds=None if over is None else _span(over, compact))
 
 
 def _duration(text: str, limit: str) -> float:
@@ -190,9 +198,9 @@ def _form(subject: LimitSubject, name: str, sign: str, parse: Callable[[str, str
 
 _FORMS = (
     _form(LimitSubject.AMPLIFICATION, "write amplification", "<=", _ratio),
-    _form(LimitSubject.THROUGHPUT, "throughput", ">=", _byte_rate),
-    _form(LimitSubject.OPERATIONS, "operations", ">=", _operation_rate),
-    _form(LimitSubject.ERRORS, "errors", "<=", _share),
+    _form(LimitSubject.THROUGHPUT, f"throughput{_PART}", ">=", _byte_rate),
+    _form(LimitSubject.OPERATIONS, f"operations{_PART}", ">=", _operation_rate),
+    _form(LimitSubject.ERRORS, f"errors{_PART}", "<=", _share),
     _form(LimitSubject.ISOLATED, "isolated", "<=", _ratio),
     _form(LimitSubject.RECOVERY, "recovery", "<=", _duration, r"\s+after\s+marks"),
 )

@@ -20,5 +20,10 @@ class Operation(StrEnum):
 
 
 def primary_latency(names: Collection[str]) -> str | None:
-    """Primary latency of a run: the most important of these names; if the contract has none of them, the first."""
-    return next((each.value for each in Operation if each in names), next(iter(names), None))
+    """Primary latency of a run: the most important of these names; if the contract has none of them, the first.
+
+    Names of parts, `PART/operation`, count only where there are no others.
+    """
+    own = [name for name in names if "/" not in name] or list(names)
+    by_operation = {name.rpartition("/")[2]: name for name in reversed(own)}
+    return next((by_operation[each] for each in Operation if each in by_operation), next(iter(own), None))

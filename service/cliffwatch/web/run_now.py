@@ -130,12 +130,13 @@ def _limits(
     services: Services, row: RunRow, reader: JournalReader, watched: WatchedLimits, names: list[str] | None
 ) -> dict[str, Any]:
     try:
-        limits = read_order(reader).workload.limits
+        order = read_order(reader)
     except Problem:
         return {}
+    limits = order.workload.limits
     if not limits or row.load_start is None:
         return {}
-    watch = watched.of(reader.directory, limits, row.load_start)
+    watch = watched.of(reader.directory, limits, row.load_start, list(order.parts))
     is_current = watch.read_on()
     outside = Outside(_amplification(services, row, reader, watch, names or []), _found_kinds(services, row))
     return {"limits": [asdict(each) for each in watch.now(outside)], "reading": not is_current}

@@ -7,7 +7,7 @@ a page request is cheap however long the run is.
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.window import OLDEST_OUTSTANDING
 from cliffwatch.report.format import duration, elapsed, latency
 from cliffwatch.report.limits.margin import is_beyond, margin
+from cliffwatch.report.limits.of_parts import as_part, on_part, parts_of
 from cliffwatch.report.limits.quotients import QUOTIENTS
 
 #: Counters that a span's value is made of, and that tell a stalled window.
@@ -184,12 +185,13 @@ def first_words(start_seconds: float, worst: str, breaches: int) -> str:
 class LimitWatch:
     """Current state of the limits of one run, whose journal it follows."""
 
-    def __init__(self, directory: Path, limits: Sequence[str], origin: float) -> None:
+    def __init__(self, directory: Path, limits: Sequence[str], origin: float, parts: Sequence[str] = ()) -> None:
+        """`origin`: start of the load. `parts`: names of the run's parts, if it has several."""
         self.limits = [parse_limit(text) for text in limits]
         self._directory = directory
         self._next = 0
         self._sliders = {
-            limit.text: _Slider(limit, origin)
+            limit.text: _sliders_of(limit, origin, parts)
             for limit in self.limits
             if limit.subject is LimitSubject.LATENCY or limit.subject in QUOTIENTS
         }
@@ -206,17 +208,38 @@ class LimitWatch:
                     return False
                 self._next = window.seq + 1
                 if window.phase in JUDGED_PHASES and window.seconds > 0:
-                    for slider in self._sliders.values():
-                        slider.add(window, reader)
+                    for sliders in self._sliders.values():
+                        for part, slider in sliders.items():
+                            slider.add(as_part(window, part) if part else window, reader)
             return True
 
     def now(self, outside: Outside) -> list[LimitNow]:
         """Current state of each limit, in the workload's order."""
         with self._lock:
             return [
-                self._sliders[limit.text].now() if limit.text in self._sliders else _of_outside(limit, outside)
+                _worst(self._sliders[limit.text]) if limit.text in self._sliders else _of_outside(limit, outside)
                 for limit in self.limits
             ]
+
+
+def _sliders_of(limit: Limit, origin: float, parts: Sequence[str]) -> dict[str, _Slider]:
+    """Slider of a limit by the parts that it is on; with an empty name that of the run as a whole."""
+    own = parts_of(limit, parts) if len(parts) > 1 else []
+    return {part: _Slider(on_part(limit, part), origin) for part in own} or {"": _Slider(limit, origin)}
+
+
+def _worst(sliders: Mapping[str, _Slider]) -> LimitNow:
+    """State of a limit: of one on several parts, that of the part which is furthest beyond the bound, or nearest."""
+    if len(sliders) == 1:
+        return next(iter(sliders.values())).now()
+    states = {part: slider.now() for part, slider in sliders.items()}
+
+    def badness(part: str) -> tuple[bool, bool, float]:
+        value, sign = sliders[part].value or 0.0, -1.0 if sliders[part].limit.is_least else 1.0
+        return states[part].broken and not states[part].again, states[part].broken, sign * value
+
+    part = max(states, key=badness)
+    return replace(states[part], value=f"{part}: {states[part].value}")
 
 
 class WatchedLimits:
@@ -226,10 +249,10 @@ class WatchedLimits:
         self._watches: OrderedDict[tuple[str, float], LimitWatch] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, directory: Path, limits: Sequence[str], origin: float) -> LimitWatch:
+    def of(self, directory: Path, limits: Sequence[str], origin: float, parts: Sequence[str] = ()) -> LimitWatch:
         key = (str(directory), origin)
         with self._lock:
-            watch = self._watches.pop(key, None) or LimitWatch(directory, limits, origin)
+            watch = self._watches.pop(key, None) or LimitWatch(directory, limits, origin, parts)
             self._watches[key] = watch
             while len(self._watches) > WATCHED_RUNS:
                 self._watches.popitem(last=False)

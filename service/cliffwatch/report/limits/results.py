@@ -17,7 +17,7 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_amplification, format_length, format_ratio
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.windows import QUANTILE_NAMES, quantiles_in
-from cliffwatch.model.limits import MEAN, QUANTILES, Limit, LimitSubject, parse_limit
+from cliffwatch.model.limits import ANY_PART, MEAN, QUANTILES, Limit, LimitSubject, parse_limit
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import JUDGED_PHASES, Phase
 from cliffwatch.report.collect import Collected
@@ -26,6 +26,7 @@ from cliffwatch.report.format import elapsed, latency
 from cliffwatch.report.limits.after_marks import recoveries
 from cliffwatch.report.limits.judged import BrokenSpan, Judged, broken_span
 from cliffwatch.report.limits.margin import is_beyond, margin
+from cliffwatch.report.limits.of_parts import judged_by_parts
 from cliffwatch.report.limits.quotients import QUOTIENTS
 from cliffwatch.report.limits.values import judged_by_quotient
 from cliffwatch.telemetry.catalogue import HOST_WRITTEN, MEDIA_WRITTEN
@@ -59,12 +60,24 @@ def _judged_by_phases(
     limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[ReportedFinding]
 ) -> Judged:
     """Judge a limit, and where it was broken, say whether the declared baseline as a whole had broken it already."""
-    judged = _judge(limit, run, windows, found)
+    judged = _judged_of(limit, run, windows, found)
     baseline = [window for window in windows if window.phase == Phase.BASELINE]
     if not judged.broken or not baseline or limit.subject in _OF_THE_WHOLE_RUN:
         return judged
-    before = _judge(replace(limit, over_seconds=None), run, baseline, ())
+    before = _judged_of(replace(limit, over_seconds=None), run, baseline, ())
     return replace(judged, in_baseline=before.broken[0].worst if before.broken else "")
+
+
+def _judged_of(
+    limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[ReportedFinding]
+) -> Judged:
+    """Judge a limit by the whole run, or by the parts that it is on."""
+    parts = list(run.order.parts) if run.order is not None else []
+    if not limit.part:
+        return _judge(limit, run, windows, found)
+    if limit.part not in (*parts, ANY_PART):
+        return Judged(limit.text, unjudged=f"the run has no part {limit.part!r}; it has {', '.join(parts)}")
+    return judged_by_parts(limit, parts, windows, lambda one, own: _judge(one, run, own, found))
 
 
 def _missed(coverage: Coverage | None) -> str:
