@@ -18,9 +18,9 @@ from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.http.run_resource import RunFiguresBody, RunSummary
 from cliffwatch.journal import files
+from cliffwatch.model.drive_id import mean_request_seconds
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.charts.curve import CURVE_POINTS, CurvePoint, curve_of
-from cliffwatch.report.figures import mean_write_seconds
 from cliffwatch.report.format import byte_rate, elapsed, latency
 from cliffwatch.store.models import RunRow
 from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, _listed, points_of, scale_of, small_curve
@@ -209,9 +209,9 @@ def test_a_stall_is_a_band_in_a_curve_and_said_and_no_gap(tmp_path: Path) -> Non
 
 def test_a_devices_latency_is_its_time_by_its_writes() -> None:
     counted = {"device_write_operations": 50, "device_write_milliseconds": 100}
-    assert mean_write_seconds(counted) == pytest.approx(0.002)
-    assert mean_write_seconds({"device_write_operations": 0, "device_write_milliseconds": 0}) is None
-    assert mean_write_seconds({}) is None
+    assert mean_request_seconds(counted) == pytest.approx(0.002)
+    assert mean_request_seconds({"device_write_operations": 0, "device_write_milliseconds": 0}) is None
+    assert mean_request_seconds({}) is None
 
 
 def test_an_open_list_shows_new_runs_and_that_the_service_is_gone(page: Page, service: Service) -> None:

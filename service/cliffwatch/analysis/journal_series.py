@@ -6,6 +6,7 @@ from typing import Any
 from cliffwatch.analysis.finding import Notice, Role, Sample, Series
 from cliffwatch.journal.events import Event, EventType, moment_in
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
+from cliffwatch.model.drive_id import mean_request_seconds
 from cliffwatch.model.window import OBSERVED_SERIES
 
 #: Suffix of a latency measured from when an operation began; the latency of the same name without it, measured from
@@ -87,10 +88,9 @@ def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
         values[RATE] = window.counters["operations"] / window.seconds
     for prefix, device in _devices(window).items():
         suffix = "" if device is None else f".{device}"
-        operations = window.counters.get(f"{prefix}write_operations", 0)
-        if operations > 0:
-            milliseconds = window.counters.get(f"{prefix}write_milliseconds", 0)
-            values[f"{DEVICE}.write_latency{suffix}"] = milliseconds / 1000 / operations
+        took = mean_request_seconds(window.counters, prefix)
+        if took is not None:
+            values[f"{DEVICE}.write_latency{suffix}"] = took
         depth = window.gauges.get(f"{prefix}queue_depth")
         if depth is not None:
             values[f"{DEVICE}.queue_depth{suffix}"] = depth

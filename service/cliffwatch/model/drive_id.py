@@ -1,6 +1,7 @@
-"""Identity of a drive in a run's windows: the kernel's number, and the part whose kernel gave it that number."""
+"""Drives in a run's windows: their identity, and the mean time of their requests."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _NUMBER = re.compile(r"\d+:\d+")
@@ -19,6 +20,16 @@ class DriveId:
 
     def __str__(self) -> str:
         return f"{self.part}/{self.number}" if self.part else self.number
+
+
+def mean_request_seconds(counters: Mapping[str, int], drive: str = "device_", kind: str = "write") -> float | None:
+    """Mean seconds of a drive's requests of a kind in the counters of a window, or in sums of several windows'.
+
+    `drive`: prefix of the drive's counters, by default of those of all drives together. None where no request was
+    counted. A counter of milliseconds that is absent is 0: windows leave zeros out.
+    """
+    requests = counters.get(f"{drive}{kind}_operations", 0)
+    return counters.get(f"{drive}{kind}_milliseconds", 0) / 1000 / requests if requests else None
 
 
 def drive_figure(name: str) -> tuple[str, str] | None:

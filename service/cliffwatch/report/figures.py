@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from cliffwatch.model.drive_id import mean_request_seconds
 from cliffwatch.model.operation import primary_latency
 
 
@@ -46,16 +47,9 @@ def figures_of(document: dict[str, Any]) -> RunFigures:
         max_seconds=latency.get("max_seconds"),
         operations_per_second=rates.get("operations_per_second"),
         bytes_per_second=rates.get("bytes_per_second"),
-        device_write_seconds=mean_write_seconds(counters),
+        device_write_seconds=mean_request_seconds(counters),
         onset=_onset(document["findings"]),
     )
-
-
-def mean_write_seconds(counters: dict[str, int]) -> float | None:
-    """Mean seconds of a write in the kernel's disk statistics; None where no write was counted."""
-    writes = counters.get("device_write_operations", 0)
-    milliseconds = counters.get("device_write_milliseconds")
-    return milliseconds / writes / 1000 if writes and milliseconds is not None else None
 
 
 def _onset(findings: list[dict[str, Any]]) -> Onset | None:

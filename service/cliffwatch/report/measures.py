@@ -14,6 +14,7 @@ from cliffwatch.analysis.layers import LayerTimes
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.model.database import SAMPLES
+from cliffwatch.model.drive_id import mean_request_seconds
 from cliffwatch.model.phase import Phase
 from cliffwatch.report.checkpoints import Checkpoints
 from cliffwatch.report.collect import Collected
@@ -25,7 +26,6 @@ from cliffwatch.report.onset_spans import (
     Windows,
     device_latency,
     drives_of,
-    quotient_of,
     rate_of,
     slowed_drive,
     spans_around,
@@ -262,8 +262,8 @@ def _lead(windows: Windows, finding: Finding, latency: Change) -> float | None:
     near = [window for window in windows if window.end <= finding.onset + 1e-6][-_LEAD_WINDOWS:]
     slow_since = finding.onset
     for window in reversed(near):
-        took = quotient_of([window], "device_write_milliseconds", "device_write_operations")
-        if took is None or took / 1000 < between:
+        took = mean_request_seconds(window.counters)
+        if took is None or took < between:
             break
         slow_since = window.start
     return finding.onset - slow_since

@@ -10,7 +10,7 @@ from cliffwatch.analysis.causes.thresholds import DEVICE_ROSE
 from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.base.units import format_duration
 from cliffwatch.journal import JournalWindow
-from cliffwatch.model.drive_id import DriveId
+from cliffwatch.model.drive_id import DriveId, mean_request_seconds
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.window import DRIVES_SPAN
 from cliffwatch.report.collect import Collected
@@ -178,9 +178,9 @@ def device_latency(source: SpanSource, operation: str) -> Change:
 
     def of_windows(windows: Windows) -> float | None:
         for prefix in [*prefixes, "device_"]:
-            found = quotient_of(windows, f"{prefix}{operation}_milliseconds", f"{prefix}{operation}_operations")
+            found = _request_seconds(windows, prefix, operation)
             if found is not None:
-                return found / 1000
+                return found
         return None
 
     return source.change(of_windows)
@@ -192,12 +192,18 @@ def slowed_drive(spans: Spans, drives: list[RunDrive]) -> RunDrive | None:
         return drives[0]
 
     def ratio(drive: RunDrive) -> float:
-        names = (f"{drive.id}.write_milliseconds", f"{drive.id}.write_operations")
-        before, after = (quotient_of(windows, *names) for windows in (spans.before, spans.after))
+        before, after = (_request_seconds(windows, f"{drive.id}.") for windows in (spans.before, spans.after))
         return after / before if before and after else 0.0
 
     worst = max(drives, key=ratio, default=None)
     return worst if worst is not None and ratio(worst) > DEVICE_ROSE else None
+
+
+def _request_seconds(windows: Windows, drive: str, kind: str = "write") -> float | None:
+    """`mean_request_seconds` over windows."""
+    names = (f"{drive}{kind}_operations", f"{drive}{kind}_milliseconds")
+    total = {name: sum(window.counters.get(name, 0) for window in windows) for name in names}
+    return mean_request_seconds(total, drive, kind)
 
 
 def rate_of(windows: Windows, name: str, zero_with: str = "") -> float | None:

@@ -10,8 +10,8 @@ from typing import Any
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.stalls import stall_of
 from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.model.drive_id import mean_request_seconds
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.report.figures import mean_write_seconds
 
 QUANTILES = ("p50", "p99", "p999", "max")
 
@@ -25,7 +25,7 @@ def row_of(window: JournalWindow, name: str | None, origin: float) -> list[float
         *(measured.get(quantile) for quantile in QUANTILES),
         window.counters.get("operations", 0) / seconds,
         window.counters.get("bytes", 0) / seconds,
-        mean_write_seconds(window.counters),
+        mean_request_seconds(window.counters),
         stall_of(window),
     ]
 

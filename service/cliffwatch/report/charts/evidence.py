@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cliffwatch.journal import JournalWindow
+from cliffwatch.model.drive_id import mean_request_seconds
 from cliffwatch.report.charts.layers import SLACK_SECONDS
 from cliffwatch.telemetry.catalogue import FREE_BLOCKS, HOST_WRITTEN, MEDIA_WRITTEN
 from cliffwatch.telemetry.increases import sum_of_increases
@@ -24,12 +25,8 @@ def evidence_columns(rows: Rows, telemetry: Telemetry | None) -> dict[str, Float
 
 
 def _write_latency(rows: Rows) -> Floats:
-    column = np.full(len(rows), np.nan)
-    for index, row in enumerate(rows):
-        count = 0 if row is None else row.counters.get("device_write_operations", 0)
-        if row is not None and count:
-            column[index] = row.counters.get("device_write_milliseconds", 0) / 1000 / count
-    return column
+    found = [None if row is None else mean_request_seconds(row.counters) for row in rows]
+    return np.array([np.nan if each is None else each for each in found])
 
 
 def _amplification(rows: Rows, telemetry: Telemetry) -> Floats:
