@@ -50,11 +50,15 @@ def journal(directory: Path, *limits: str, first: int = 30, **plan: Any) -> Path
     asked = JournalPlan(
         windows=60, limits=limits, latency=slow_on_the_right(first), counters=plan.pop("counters", counters), **plan
     )
-    made = make_journal(directory, asked)
-    order = json.loads((made / files.ORDER).read_text())
+    return ordered_on_two(make_journal(directory, asked))
+
+
+def ordered_on_two(directory: Path) -> Path:
+    """The journal of a run that was asked for on two targets, with the parts left and right."""
+    order = json.loads((directory / files.ORDER).read_text())
     order |= {"more_targets": [{"kind": "synthetic", "name": "other"}], "part_names": PARTS}
-    (made / files.ORDER).write_text(json.dumps(order))
-    return made
+    (directory / files.ORDER).write_text(json.dumps(order))
+    return directory
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cliffwatch.model.drive_id import DriveId
+
 #: Drives that are named before the rest is counted.
 _NAMED = 3
 
@@ -12,10 +14,23 @@ def shown_drives(facts: Mapping[str, Any]) -> str:
 
     A drive without a serial or WWN is named by its backing file, and one of another host by its `instance` as well.
     """
-    found = facts.get("drives")
-    drives = [each for each in found if isinstance(each, dict) and "name" in each] if isinstance(found, list) else []
+    drives = _drives(facts)
     more = f" and {len(drives) - _NAMED} more" if len(drives) > _NAMED else ""
     return ", ".join(map(_shown, drives[:_NAMED])) + more
+
+
+def drive_names(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Names of the drives in facts.json by how series name them: by number, in a run with several parts by both."""
+    names: dict[str, str] = {}
+    for drive in _drives(facts):
+        number, part = str(drive.get("major_minor", "")), str(drive.get("part", ""))
+        names |= dict.fromkeys((number, str(DriveId(number, part))), str(drive["name"]))
+    return names
+
+
+def _drives(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = facts.get("drives")
+    return [each for each in found if isinstance(each, dict) and "name" in each] if isinstance(found, list) else []
 
 
 def _shown(drive: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
 from cliffwatch.report.measures import compare_around
 from cliffwatch.report.onset_spans import RunDrive, drives_of
+from cliffwatch.report.part_runs import PartRuns
 from cliffwatch.report.schema.findings import JudgedByDocument
 
 
@@ -98,7 +99,8 @@ def _explained(run: Collected, findings: Iterable[Finding], series: Sequence[Ser
     by_name = {one.name: one for one in series}
     operations = {one.operation for one in series if one.role is Role.LATENCY and one.operation is not None}
     primary = primary_latency(sorted(operations))
-    return tuple(_found(run, finding, by_name, primary) for finding in findings)
+    parts = PartRuns(run)
+    return tuple(_found(run, parts, finding, by_name, primary) for finding in findings)
 
 
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:
@@ -189,18 +191,20 @@ def summaries(found: Sequence[ReportedFinding]) -> tuple[FindingSummary, ...]:
 
 def _found(
     run: Collected,
+    parts: PartRuns,
     finding: Finding,
     known: dict[str, Series],
     primary: str | None,
 ) -> ReportedFinding:
     series = known[finding.series]
     elapsed_text = elapsed(finding.onset - (run.load.start if run.load else finding.onset))
-    names = {str(each.id): each.name for each in drives_of(run)}
+    names = {each.counted_as: each.name for each in drives_of(run)}
     if finding.kind is FindingKind.RECOVERY or finding.is_of_client:
         # A recovery, or a finding that the client caused, has no drive and no cause below the client.
         sentence = sentence_of(finding, series, names, known, Circumstances(elapsed_text))
         return ReportedFinding(finding, series, False, None, None, None, sentence)
-    comparison = compare_around(run, finding, series.operation or primary)
+    own_run, operation = parts.of(series.operation or primary)
+    comparison = compare_around(own_run, finding, operation)
     layers, diagnosis = explain(comparison.measures, comparison.layers_before, comparison.layers_after)
     drive = comparison.drive
     where = "" if drive is None else drive.name

@@ -8,7 +8,9 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.series_name import series_words
-from cliffwatch.model.shown_drives import shown_drives
+from cliffwatch.model.shown_drives import drive_names, shown_drives
 from cliffwatch.report import format as formats
 from cliffwatch.report.charts import percentile_curve
 from cliffwatch.report.charts.heat import HeatMap, drawn
@@ -89,7 +91,7 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
     scripts = [script] if library is None else [library.script, script]
     mark, meaning = VERDICTS[document["verdict"]["name"]]
     page = (
-        _report_environment()
+        _report_environment(drive_names(document["facts"]))
         .get_template("report.html")
         .render(
             document=document,
@@ -162,12 +164,13 @@ def environment(templates: Path) -> Environment:
     return made
 
 
-def _report_environment() -> Environment:
+def _report_environment(names: Mapping[str, str]) -> Environment:
+    """Environment of a report; `names` are those of its drives."""
     made = environment(_TEMPLATES)
     made.filters["trusted"] = Markup
     made.filters["headings"] = headings
     made.filters["drives"] = shown_drives
-    made.filters["series_words"] = series_words
+    made.filters["series_words"] = partial(series_words, device_names=names)
     made.filters["times_more"] = times_more
     made.globals["plain_value"] = formats.value
     return made

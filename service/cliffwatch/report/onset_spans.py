@@ -26,11 +26,15 @@ Windows = Sequence[JournalWindow]
 
 @dataclass(frozen=True, slots=True)
 class RunDrive:
-    """A drive below a target: kernel name, identity in windows, and serial (or WWN, or backing file), empty without
-    any."""
+    """A drive below a target: kernel name, identity, and serial (or WWN, or backing file), empty without any.
+
+    `counted_as`: how the windows name its figures, which is not by its part in a part's own windows, and in journals of
+    earlier versions.
+    """
 
     name: str
     id: DriveId
+    counted_as: str
     serial: str
 
 
@@ -67,16 +71,14 @@ def drives_of(run: Collected) -> list[RunDrive]:
         if isinstance(each, dict) and isinstance(each.get("name"), str):
             own = each.get("serial") or each.get("wwn")
             identity = own or serials.get(each["name"]) or each.get("backing_file") or ""
-            where = DriveId(str(each.get("major_minor", "")), str(each.get("part", "")))
-            drives.append(RunDrive(each["name"], _as_counted(where, run.windows), str(identity)))
+            drive = DriveId(str(each.get("major_minor", "")), str(each.get("part", "")))
+            drives.append(RunDrive(each["name"], drive, _counted_as(drive, run.windows), str(identity)))
     return drives
 
 
-def _as_counted(drive: DriveId, windows: Windows) -> DriveId:
-    """Identity by which the windows name a drive's figures: in journals of earlier versions, the number alone."""
-    if drive.part and not any(f"{drive}.write_operations" in window.counters for window in windows):
-        return DriveId(drive.number)
-    return drive
+def _counted_as(drive: DriveId, windows: Windows) -> str:
+    is_by_part = any(f"{drive}.write_operations" in window.counters for window in windows) if drive.part else False
+    return str(drive) if is_by_part else drive.number
 
 
 def spans_around(windows: Windows, finding: Finding) -> Spans:
@@ -174,7 +176,7 @@ class SpanSource:
 
 def device_latency(source: SpanSource, operation: str) -> Change:
     """Mean seconds of a read or write request: of the drive that slowed down where it has own counters, else of all."""
-    prefixes = [f"{source.drive.id}."] if source.drive is not None else []
+    prefixes = [f"{source.drive.counted_as}."] if source.drive is not None else []
 
     def of_windows(windows: Windows) -> float | None:
         for prefix in [*prefixes, "device_"]:
@@ -192,7 +194,7 @@ def slowed_drive(spans: Spans, drives: list[RunDrive]) -> RunDrive | None:
         return drives[0]
 
     def ratio(drive: RunDrive) -> float:
-        before, after = (_request_seconds(windows, f"{drive.id}.") for windows in (spans.before, spans.after))
+        before, after = (_request_seconds(windows, f"{drive.counted_as}.") for windows in (spans.before, spans.after))
         return after / before if before and after else 0.0
 
     worst = max(drives, key=ratio, default=None)

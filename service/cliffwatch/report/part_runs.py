@@ -1,0 +1,39 @@
+"""A run as each of its parts measured it, by the part's own windows: what explains a finding about one part alone."""
+
+from dataclasses import replace
+
+from cliffwatch.base.errors import Problem
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.report.collect import Collected, as_far_as_readable
+
+
+class PartRuns:
+    """A run by its parts; each part's windows are read once."""
+
+    def __init__(self, run: Collected) -> None:
+        self._run = run
+        self._by_part: dict[str, Collected] = {}
+
+    def of(self, operation: str | None) -> tuple[Collected, str | None]:
+        """The run as the part of a latency `PART/operation` measured it, and the name of the operation there.
+
+        For another latency, and where the part's windows are not in the journal, as in a bundle: the run itself.
+        """
+        part, slash, own = (operation or "").partition("/")
+        if not slash or self._run.order is None or part not in self._run.order.parts:
+            return self._run, operation
+        if part not in self._by_part:
+            self._by_part[part] = self._read(part)
+        found = self._by_part[part]
+        return (found, own) if found.windows else (self._run, operation)
+
+    def _read(self, part: str) -> Collected:
+        directory = self._run.directory / files.PARTS / part
+        reader = JournalReader(directory)
+        try:
+            windows = as_far_as_readable(reader, files.WINDOWS, reader.windows())
+        except Problem:
+            windows = []
+        drives = self._run.facts.get("drives")
+        own = [each for each in drives if each.get("part") == part] if isinstance(drives, list) else []
+        return replace(self._run, directory=directory, windows=windows, facts=self._run.facts | {"drives": own})
