@@ -237,7 +237,7 @@ def test_a_page_that_is_not_there_says_so_once(page: Page, service: Service) -> 
     log_in(page, service, "/runs")
     page.goto("/runs/absent")
     expect(page.get_by_role("heading")).to_have_text("Not found")
-    expect(page.get_by_role("alert")).to_have_text("there is no run absent")
+    expect(page.get_by_role("alert")).to_have_text("There is no run absent")
 
 
 def test_a_reader_sees_and_cannot_change(page: Page, service: Service) -> None:

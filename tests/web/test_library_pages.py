@@ -172,7 +172,7 @@ def test_two_runs_are_compared(page: Page, service: Service, over: str) -> None:
     expect(page.get_by_label("Other run")).to_have_value(longer)
     page.get_by_label("Other run").fill("none-of-this-name")
     page.get_by_role("button", name="Compare").click()
-    expect(page.locator("body")).to_contain_text("there is no run none-of-this-name")
+    expect(page.locator("body")).to_contain_text("There is no run none-of-this-name")
 
 
 def test_a_first_run_has_none_to_be_compared_with(page: Page, service: Service) -> None:

@@ -137,7 +137,7 @@ def test_a_runs_drive_shows_what_prometheus_knows_of_it(
         with prometheus:
             for words in ("1.5", "8 %", "41 °C"):
                 expect(page.locator("#drives")).to_contain_text(words)
-            expect(page.locator("#limits")).to_contain_text("25 % to the bound")
+            expect(page.locator("#limits")).to_contain_text("25 % below the bound")
             expect(page.locator("#drives-missing")).to_be_empty()
         service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
         context.close()
@@ -242,7 +242,7 @@ def test_a_span_that_is_not_measured_yet_says_how_much_of_it_is(tmp_path: Path) 
         ("so far", False),
         ("whole load so far", False),
     ]
-    assert judged[2].margin == "25 % to the bound"
+    assert judged[2].margin == "25 % below the bound"
 
 
 def test_a_stall_is_drawn_as_a_stall(page: Page, service: Service) -> None:

@@ -67,7 +67,7 @@ def test_an_alert_leads_to_its_runbook_with_commands_for_its_run(
 
 def test_an_alert_that_is_none_is_said_and_leads_to_those_there_are(page: Page, service: Service) -> None:
     log_in(page, service, "/runbooks/None.md")
-    expect(page.locator("[role=alert]")).to_contain_text("no alert is named 'None.md'; /runbooks lists them")
+    expect(page.locator("[role=alert]")).to_contain_text("No alert is named 'None.md'; /runbooks lists them")
 
 
 @PURE

@@ -59,8 +59,8 @@ def values_of(report: dict[str, Any]) -> dict[str, Value]:
         "onset": Value(onset, r"[Cc]liff at (\d+:\d\d:\d\d)", TEXTS),
         "level before the cliff": Value(
             format_latency(finding["baseline"]),
-            r"(?:\nbaseline\n|baseline: .*publish p99 )([\d.]+ \w+)(?:,|\nthe median window)",
-            ("report", "run page"),
+            r"\nbaseline\n([\d.]+ \w+)\nthe median window",
+            ("report",),
         ),
         "confidence": Value(
             format_share(finding["confidence"]), r"confidence that it changed\n([\d.]+ %)", ("report",)
