@@ -33,8 +33,8 @@ def test_no_event_is_a_name_of_the_journal_and_an_alert_is_its_summary_and_its_d
     log = EventLog(service.state_directory / "runs" / run_id)
     for (kind, name), detail in HARMLESS.items():
         log.append(Event(time.time(), EventType(kind), name, detail))
-    about = {"status": "firing", "summary": "The queue is full.", "description": "Writes wait for the drive."}
-    about |= {"labels": {"run_id": run_id}}
+    words = {"summary": "The queue is full.", "description": "Writes wait for the drive."}
+    about = {"status": "firing", "labels": {"run_id": run_id}, **words}
     log.append(Event(time.time(), EventType.ALERT, "QueueFull", about))
     log_in(page, service, f"/runs/{run_id}")
     expect(page.locator("#findings")).to_contain_text("QueueFull: The queue is full. Writes wait for the drive.")

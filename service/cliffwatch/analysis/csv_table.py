@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 
 from cliffwatch.analysis.finding import Notice, Role
+from cliffwatch.analysis.foreign_headings import Converted, said_of
 from cliffwatch.analysis.table import (
     ABOUT_COLUMNS,
     COLUMNS,
@@ -49,7 +50,11 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
     """
     faults: list[FieldFault] = []
     rows = _cells(lines)
-    header = _header(rows, name, (TIME_COLUMN, *COLUMNS, *ABOUT_COLUMNS))
+    may_be = (TIME_COLUMN, *COLUMNS, *ABOUT_COLUMNS)
+    converted = Converted(_headings(rows, name, may_be), may_be, lambda heading: series_of_column(heading) is not None)
+    header = _header(converted.header, name, may_be)
+    if converted.taken:
+        rows = converted.rows(rows)
     found = {column: series for column in header if (series := series_of_column(column)) is not None}
     if not any(series.role in (Role.LATENCY, Role.DEVICE_LATENCY) for series in found.values()):
         raise _refusal(name, [FieldFault(f"{name} line 1", "no latency column; name one p50, p99, …")])
@@ -86,14 +91,16 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
         raise _refusal(name, faults)
     if len(read) < 2:
         raise _refusal(name, [FieldFault(name, "holds fewer than two rows; a series needs at least two windows")])
-    return replace(table_of(found, read), below_zero=dict(below_zero))
+    remark = said_of(converted.taken) if converted.taken else ""
+    return replace(table_of(found, read), below_zero=dict(below_zero), remark=remark)
 
 
 def read_notices(lines: Iterable[str], name: str = "events") -> list[Notice]:
     """Known events of an `elapsed_seconds,name` CSV, in order of time. Raises Problem(bad_request)."""
     faults: list[FieldFault] = []
     rows = _cells(lines)
-    header = _header(rows, name, (TIME_COLUMN, NAME_COLUMN))
+    known = (TIME_COLUMN, NAME_COLUMN)
+    header = _header(_headings(rows, name, known), name, known)
     if NAME_COLUMN not in header:
         raise _refusal(name, [FieldFault(f"{name} line 1", f"has no column {NAME_COLUMN}; write {TIME_COLUMN},name")])
     notices = []
@@ -121,9 +128,10 @@ def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
     return rows if delimiter == "," else ([with_decimal_point(cell) for cell in row] for row in rows)
 
 
-def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[str]:
+def _headings(rows: Iterator[list[str]], name: str, known: Sequence[str]) -> list[str]:
+    """Cells of the first line. Raises Problem where they are no names of columns."""
     try:
-        first = next(iter(rows), [])
+        first = next(rows, [])
     except csv.Error as error:
         raise _refusal(
             name, [FieldFault(f"{name} line 1", f"cannot be read ({error}); write names of columns")]
@@ -137,6 +145,12 @@ def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[
     if header[0] == EXPORT_COLUMN:
         remedy = "export the run again with `--format analyze`, or name the run itself"
         raise _refusal(name, [FieldFault(place, f"is that of `cliffwatch run export --format csv`; {remedy}")])
+    return header
+
+
+def _header(header: list[str], name: str, known: Sequence[str]) -> list[str]:
+    """The header, each column of which is known. Raises Problem that names those which are not."""
+    place = f"{name} line 1"
     unknown = [cell for cell in header if cell not in known and series_of_column(cell) is None]
     faults = [
         FieldFault(place, f"{cell!r} is no column that is known; rename it or leave it out{did_you_mean(cell, known)}")

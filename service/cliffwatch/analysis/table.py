@@ -80,7 +80,7 @@ class Table:
     seconds, None without a rate. `warm_up_end` is the end of the leading rows of phases that are not judged, None
     without such rows. `slowest` is the latency (at least) of the slowest operation, and when it completed, if known
     from outside the rows; `rate` is the target and the achieved rate, over the judged rows that have both, None
-    without such rows.
+    without such rows. `remark` is a sentence on how the table was read.
     """
 
     series: tuple[Series, ...]
@@ -97,6 +97,7 @@ class Table:
     warm_up_end: float | None = None
     slowest: tuple[float, float] | None = None
     rate: AskedRate | None = None
+    remark: str = ""
 
 
 @dataclass(slots=True)

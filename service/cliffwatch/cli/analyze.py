@@ -142,7 +142,7 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
 
     with _opened(path, "the table") as file:
         table = read_table(file, path.name)
-    return replace(_judged(table, events, mode), read=f"{_extent(table)}.")
+    return replace(_judged(table, events, mode), read=f"{_extent(table)}. {table.remark}".rstrip())
 
 
 def _recognised(path: Path) -> OutputFormat | None:
