@@ -1,5 +1,6 @@
 """What explains a finding about one part alone: the part's own windows and drive, and not those of all parts."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,18 @@ def test_a_finding_about_one_part_is_explained_by_that_part(directory: Path) -> 
     assert (before["requests_per_operation"], after["requests_per_operation"]) == (1.0, 1.0)
     assert after["device_seconds"] == pytest.approx(0.015, rel=0.01)
     assert before["client_seconds"] == pytest.approx(0.002, rel=0.05)
+
+
+def test_without_the_part_s_own_windows_those_of_the_run_explain_it_as_far_as_they_have_it(
+    directory: Path, tmp_path: Path
+) -> None:
+    """As in a bundle, which has the run's windows alone."""
+    shutil.copytree(directory, tmp_path / "run", ignore=shutil.ignore_patterns("parts"))
+    (finding,) = document_of(tmp_path / "run")["findings"]
+    assert finding["drive"]["serial"] == "S2"
+    after = finding["layer"]["after"]
+    assert after["device_seconds"] == pytest.approx(0.015, rel=0.01)
+    assert after["requests_per_operation"] == 1.0
 
 
 def test_a_report_names_drives_and_no_numbers(directory: Path) -> None:

@@ -81,7 +81,7 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
     latencies = [_latencies(run, windows) for windows in (spans.before, spans.after)]
     of_operation = [each.get(operation or "") for each in latencies]
     of_service = [each.get(f"{operation}_service") for each in latencies]
-    reads = operation is not None and operation.startswith("read")
+    reads = operation is not None and operation.rpartition("/")[2].startswith("read")
     layers = [
         _layer_times(source, index, of_operation[index], of_service[index], "read" if reads else "write")
         for index in (0, 1)

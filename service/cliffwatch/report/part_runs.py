@@ -5,6 +5,7 @@ from dataclasses import replace
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.report.collect import Collected, as_far_as_readable
+from cliffwatch.report.limits.of_parts import as_part
 
 
 class PartRuns:
@@ -15,9 +16,10 @@ class PartRuns:
         self._by_part: dict[str, Collected] = {}
 
     def of(self, operation: str | None) -> tuple[Collected, str | None]:
-        """The run as the part of a latency `PART/operation` measured it, and the name of the operation there.
+        """The run as the part of a latency `PART/operation` measured it, and the name of the operation there; for
+        another latency the run itself.
 
-        For another latency, and where the part's windows are not in the journal, as in a bundle: the run itself.
+        Where the part's windows are not in the journal, as in a bundle, there is less: what the run's have of it.
         """
         part, slash, own = (operation or "").partition("/")
         if not slash or self._run.order is None or part not in self._run.order.parts:
@@ -25,7 +27,10 @@ class PartRuns:
         if part not in self._by_part:
             self._by_part[part] = self._read(part)
         found = self._by_part[part]
-        return (found, own) if found.windows else (self._run, operation)
+        if found.windows:
+            return found, own
+        windows = [as_part(window, part) for window in self._run.windows]
+        return replace(found, directory=self._run.directory, windows=windows), operation
 
     def _read(self, part: str) -> Collected:
         directory = self._run.directory / files.PARTS / part
