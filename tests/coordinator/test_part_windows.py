@@ -103,6 +103,8 @@ def test_gauges_are_the_largest_the_sum_or_the_part_s_own() -> None:
     gauges = merged(0, 10, {"part-1": [one], "part-2": [two]}, DRIVES).gauges
     assert gauges == {
         "oldest_outstanding_seconds": 7.0,
+        "part-1/oldest_outstanding_seconds": 1.0,
+        "part-2/oldest_outstanding_seconds": 7.0,
         "device_queue_depth": 5.0,
         "part-1/8:0.queue_depth": 2.0,
         "part-2/8:16.queue_depth": 3.0,

@@ -29,6 +29,7 @@ from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, 
 from cliffwatch.analysis.primary_series import rank_of
 from cliffwatch.analysis.span_lengths import FAST, HOUR
 from cliffwatch.analysis.thresholds import AFFECTED_FROM
+from cliffwatch.model.part_names import split_part
 
 #: Windows since the onset whose median is the level that a change has reached (10 min).
 LEVEL_WINDOWS = 60
@@ -147,7 +148,8 @@ def reported_series(series: str, sizes: Mapping[str, Size | None], known: Mappin
     affected = [name for name, size in sizes.items() if size is not None and is_affected(size)]
     first = min([series, *affected], key=lambda name: rank_of(known[name]))
     operation = known[first].operation
-    parts = {one.operation for one in known.values() if (one.operation or "").partition("/")[2] == operation}
+    others = {one.operation for one in known.values() if one.operation is not None and one.operation != operation}
+    parts = {name for name in others if split_part(name)[1] == operation}
     of_parts = [name for name in affected if known[name].operation in parts]
     return of_parts[0] if len(parts) > 1 and len(of_parts) == 1 else first
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import four_digits
 from cliffwatch.model.drive_id import DriveId, drive_figure
+from cliffwatch.model.part_names import of_part
 from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow
 
 #: How long after its end, in windows, a step is merged without late parts: windows in place of an engine that is silent
@@ -71,7 +72,7 @@ def _add_counters(window: EngineWindow, part: str, own: EngineWindow, drives: Se
             continue
         add(name, count)
         if name in _OF_EACH:
-            add(f"{part}/{name}", count)
+            add(of_part(part, name), count)
         if len(drives) == 1 and name in _OF_DRIVE and (count or name == "device_write_operations"):
             add(f"{DriveId(drives[0], part)}.{_OF_DRIVE[name]}", count)
 
@@ -79,13 +80,13 @@ def _add_counters(window: EngineWindow, part: str, own: EngineWindow, drives: Se
 def _add_latencies(window: EngineWindow, part: str, own: EngineWindow) -> None:
     for name, histogram in own.latency.items():
         window.latency.setdefault(name, Histogram()).merge(histogram)
-        key = f"{part}/{name}"
+        key = of_part(part, name)
         if key in window.latency:
             histogram = Histogram.sum_of(window.latency[key], histogram)
         # Of one window of the part the histogram itself is kept, with its text: it is not encoded again.
         window.latency[key] = histogram
     # Quantiles cannot be merged: there are none of all parts, and of several windows of one the last one's are kept.
-    window.quantiles.update({f"{part}/{name}": quantiles for name, quantiles in own.quantiles.items()})
+    window.quantiles.update({of_part(part, name): quantiles for name, quantiles in own.quantiles.items()})
 
 
 def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], drives: Sequence[str]) -> None:
@@ -94,7 +95,7 @@ def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], dr
         if name in _LARGEST or name.startswith("host_"):
             mine[name] = max(value, mine.get(name, value))
             if name == OLDEST_OUTSTANDING:
-                mine[f"{part}/{name}"] = value
+                mine[of_part(part, name)] = value
         elif name in _SMALLEST:
             mine[name] = min(value, mine.get(name, value))
         elif name in _SUMS:
@@ -104,7 +105,7 @@ def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], dr
         elif (of_drive := drive_figure(name)) is not None:
             mine[f"{DriveId(of_drive[0], part)}.{of_drive[1]}"] = value
         elif name != _MEASURED:
-            mine[f"{part}/{name}"] = value
+            mine[of_part(part, name)] = value
 
 
 class PartWindows:

@@ -19,6 +19,17 @@ _UNFIT = re.compile(r"[^a-z0-9]+")
 _ADDRESS = re.compile(r"[0-9.]+|\[.*")
 
 
+def of_part(part: str, name: str) -> str:
+    """Name of a part's own counter, gauge or latency among those of the run: `nvme3n1/append`."""
+    return f"{part}/{name}"
+
+
+def split_part(name: str) -> tuple[str, str]:
+    """The part of a name that `of_part` made, and the part's own name for it; an empty part for any other name."""
+    part, slash, own = name.partition("/")
+    return (part, own) if slash else ("", name)
+
+
 def part_names(
     targets: Sequence[AnyTarget], drives: Sequence[Sequence[str]], given: Sequence[str | None] = ()
 ) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader, files
+from cliffwatch.model.part_names import split_part
 from cliffwatch.report.collect import Collected, as_far_as_readable
 from cliffwatch.report.limits.of_parts import as_part
 
@@ -21,8 +22,8 @@ class PartRuns:
 
         Where the part's windows are not in the journal, as in a bundle, there is less: what the run's have of it.
         """
-        part, slash, own = (operation or "").partition("/")
-        if not slash or self._run.order is None or part not in self._run.order.parts:
+        part, own = split_part(operation or "")
+        if self._run.order is None or part not in self._run.order.parts:
             return self._run, operation
         if part not in self._by_part:
             self._by_part[part] = self._read(part)

@@ -6,6 +6,7 @@ from statistics import median
 from cliffwatch.journal import JournalWindow
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
+from cliffwatch.model.part_names import of_part, split_part
 from cliffwatch.model.phase import Phase
 from cliffwatch.report.schema.latency import LatencyOfOperation, PartDocument, Percentiles
 
@@ -16,8 +17,11 @@ def parts_document(
     """Parts of a run; none for a run with one target. `latency` is that of the report, which has `PART/NAME` too."""
     if order is None or not order.more_targets:
         return []
-    name = primary_latency([key for key in latency if "/" not in key])
-    parts = [_part(part, str(target), latency.get(f"{part}/{name}"), windows) for part, target in order.parts.items()]
+    name = primary_latency([key for key in latency if not split_part(key)[0]])
+    parts = [
+        _part(part, str(target), latency.get(of_part(part, name or "")), windows)
+        for part, target in order.parts.items()
+    ]
     levels = {part["name"]: part.get("p99_seconds") for part in parts}
     if all("rise_ratio" in part for part in parts):
         # Drives that differ from the start are compared by how far each rose.
@@ -36,7 +40,7 @@ def _part(name: str, target: str, latency: LatencyOfOperation | None, windows: S
     part: PartDocument = {
         "name": name,
         "target": target,
-        "operations": sum(window.counters.get(f"{name}/operations", 0) for window in windows),
+        "operations": sum(window.counters.get(of_part(name, "operations"), 0) for window in windows),
     }
     if latency is None:
         return part

@@ -9,6 +9,7 @@ from cliffwatch.base.units import format_latency, format_rate, format_ratio
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
+from cliffwatch.model.part_names import of_part, split_part
 
 #: A part whose p99 is so many times that of the others is shown as the slow one.
 _SLOW_FROM = 1.5
@@ -29,12 +30,12 @@ def parts_now(order: RunOrder, reader: JournalReader) -> list[PartFigure]:
     last = reader.last_window()
     if not order.more_targets or last is None:
         return []
-    name, seconds = primary_latency([key for key in last.latency if "/" not in key]), last.end - last.start
-    levels = {part: last.latency.get(f"{part}/{name}", {}).get("p99") for part in order.parts}
+    name, seconds = primary_latency([key for key in last.latency if not split_part(key)[0]]), last.end - last.start
+    levels = {part: last.latency.get(of_part(part, name or ""), {}).get("p99") for part in order.parts}
     figures = []
     for part, target in order.parts.items():
         own, others = levels[part], [level for other, level in levels.items() if other != part and level]
-        rate = format_rate(last.counters.get(f"{part}/operations", 0) / seconds)
+        rate = format_rate(last.counters.get(of_part(part, "operations"), 0) / seconds)
         figures.append(_figure(part, own, own / median(others) if own and others else None, [rate, str(target)]))
     return figures
 

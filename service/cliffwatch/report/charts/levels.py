@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from cliffwatch.model.limits import ANY_PART, LimitSubject, parse_limit
 from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.part_names import of_part
 from cliffwatch.model.phase import Phase
 from cliffwatch.report.schema.report import ReportDocument
 
@@ -26,8 +27,9 @@ def levels_of(document: ReportDocument) -> list[Level]:
     for each in document["limits"]:
         limit = parse_limit(each["limit"])
         name = limit.operation or primary
-        if limit.part not in ("", ANY_PART) and f"{limit.part}/{name}" in latencies:
-            name = f"{limit.part}/{name}"
+        own = of_part(limit.part, name or "")
+        if limit.part not in ("", ANY_PART) and own in latencies:
+            name = own
         if limit.subject is LimitSubject.LATENCY and limit.bound is not None and name in latencies:
             assert name is not None, "it is in the latencies"
             found.append(Level(name, limit.bound, "limit", f"limit: {limit.text}"))

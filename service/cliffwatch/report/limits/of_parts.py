@@ -6,6 +6,7 @@ from dataclasses import replace
 from cliffwatch.journal import JournalWindow
 from cliffwatch.model.drive_id import drive_figure
 from cliffwatch.model.limits import ANY_PART, Limit
+from cliffwatch.model.part_names import of_part
 from cliffwatch.model.window import OLDEST_OUTSTANDING
 from cliffwatch.report.limits.judged import Judged
 
@@ -23,7 +24,7 @@ def parts_of(limit: Limit, parts: Sequence[str]) -> list[str]:
 def as_part(window: JournalWindow, part: str) -> JournalWindow:
     """A window with the counters and gauges of one part under their own names, with the totals of its drives, and with
     no latency but the part's."""
-    prefix = f"{part}/"
+    prefix = of_part(part, "")
     counters = {name.removeprefix(prefix): value for name, value in window.counters.items() if name.startswith(prefix)}
     for of_drive, count in [(drive_figure(name), count) for name, count in counters.items()]:
         if of_drive is not None:
@@ -37,7 +38,7 @@ def as_part(window: JournalWindow, part: str) -> JournalWindow:
 
 def on_part(limit: Limit, part: str) -> Limit:
     """A limit as it is held against the windows of one part."""
-    return limit if limit.operation is None else replace(limit, operation=f"{part}/{limit.operation}")
+    return limit if limit.operation is None else replace(limit, operation=of_part(part, limit.operation))
 
 
 def judged_by_parts(
