@@ -1,6 +1,5 @@
 """Limits on one part of a run, or on any of its parts, in its report and while it goes on."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,13 @@ from typing import Any
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from tests.report.documents import document_of
+from tests.report.two_targets import PARTS, ordered_on_two
 
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.journal import files
 from cliffwatch.model.limits import ANY_PART, parse_limit
 from cliffwatch.report.limits.now import LimitWatch, Outside
 
 MILLISECOND = 1_000_000
-PARTS = ["left", "right"]
 NOTHING = Outside({}, ())
 
 
@@ -51,14 +49,6 @@ def journal(directory: Path, *limits: str, first: int = 30, **plan: Any) -> Path
         windows=60, limits=limits, latency=slow_on_the_right(first), counters=plan.pop("counters", counters), **plan
     )
     return ordered_on_two(make_journal(directory, asked))
-
-
-def ordered_on_two(directory: Path) -> Path:
-    """The journal of a run that was asked for on two targets, with the parts left and right."""
-    order = json.loads((directory / files.ORDER).read_text())
-    order |= {"more_targets": [{"kind": "synthetic", "name": "other"}], "part_names": PARTS}
-    (directory / files.ORDER).write_text(json.dumps(order))
-    return directory
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from tests.report.documents import document_of
 from tests.report.pages import page_of
-from tests.report.test_limits_of_parts import ordered_on_two
+from tests.report.two_targets import ordered_on_two
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.coordinator.part_journals import PartJournals

@@ -20,7 +20,6 @@ from cliffwatch.app.admission import RunTurns, admit
 from cliffwatch.app.capacity import active_limit
 from cliffwatch.app.hung_runs import hung_runs
 from cliffwatch.app.index import UNFINISHED_PREFIX, index_run, status_in, write_status
-from cliffwatch.app.limit_notes import require_parts
 from cliffwatch.app.target_plans import TargetPlan, TargetPlanner, names_of
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
@@ -110,8 +109,6 @@ class RunService:
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
         elsewhere, parts = self._planner.plan(request, workload, run_id, patience_seconds)
-        names = names_of(request, parts)
-        require_parts(workload, names)
         objections, notes = _named(parts, "objections"), _named(parts, "notes")
         objections += _shared(parts)
         notes += elsewhere.notes
@@ -125,7 +122,7 @@ class RunService:
             workload=workload,
             submission=_submission(parts, key, request.digest, version, replaced),
             parts=tuple(parts),
-            part_names=names,
+            part_names=names_of(request, workload, parts),
             notes=tuple(notes),
             objections=tuple(objections),
             drives=elsewhere.names,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cliffwatch.app.capacity import memory_bytes
-from cliffwatch.app.limit_notes import notes_on_limits
+from cliffwatch.app.limit_notes import notes_on_limits, require_parts
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.questions import Questions, Unanswered
@@ -177,9 +177,12 @@ def _preflight_objections(probe: Probe, target: AnyTarget) -> list[Objection]:
     ]
 
 
-def names_of(request: RunRequest, parts: Sequence[TargetPlan]) -> tuple[str, ...]:
-    """Names of the parts of a run with several targets; none for a single one."""
-    if not request.more_targets:
-        return ()
+def names_of(request: RunRequest, workload: Workload, parts: Sequence[TargetPlan]) -> tuple[str, ...]:
+    """Names of the parts of a run with several targets; none for a single one.
+
+    Raises Problem(workload_invalid) where a limit names a part that the run has not.
+    """
     drives = [[drive.name for drive in part.examination.drives] for part in parts]
-    return part_names(request.targets, drives, request.part_names)
+    names = part_names(request.targets, drives, request.part_names) if request.more_targets else ()
+    require_parts(workload, names)
+    return names
