@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from enum import StrEnum
 
+from cliffwatch.model.part_names import split_part
+
 
 class Operation(StrEnum):
     """Latency names of the engine contract, in order of importance: first those that a client waits for.
@@ -24,6 +26,6 @@ def primary_latency(names: Collection[str]) -> str | None:
 
     Names of parts, `PART/operation`, count only where there are no others.
     """
-    own = [name for name in names if "/" not in name] or list(names)
-    by_operation = {name.rpartition("/")[2]: name for name in reversed(own)}
+    own = [name for name in names if not split_part(name)[0]] or list(names)
+    by_operation = {split_part(name)[1]: name for name in reversed(own)}
     return next((by_operation[each] for each in Operation if each in by_operation), next(iter(own), None))

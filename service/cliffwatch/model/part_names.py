@@ -15,6 +15,7 @@ _LONGEST = 32
 #: In series a part's name stands before a slash, and is followed by dots; words have blanks for underscores.
 PART_NAME = rf"[a-z0-9][a-z0-9-]{{0,{_LONGEST - 1}}}"
 PartName = Annotated[str, Field(pattern=f"^{PART_NAME}$")]
+_OF_PART = re.compile(rf"(?P<part>{PART_NAME})/(?P<name>.+)")
 _UNFIT = re.compile(r"[^a-z0-9]+")
 _ADDRESS = re.compile(r"[0-9.]+|\[.*")
 
@@ -26,8 +27,8 @@ def of_part(part: str, name: str) -> str:
 
 def split_part(name: str) -> tuple[str, str]:
     """The part of a name that `of_part` made, and the part's own name for it; an empty part for any other name."""
-    part, slash, own = name.partition("/")
-    return (part, own) if slash else ("", name)
+    found = _OF_PART.fullmatch(name)
+    return ("", name) if found is None else (found["part"], found["name"])
 
 
 def part_names(

@@ -15,6 +15,7 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.model.database import SAMPLES
 from cliffwatch.model.drive_id import mean_request_seconds
+from cliffwatch.model.part_names import split_part
 from cliffwatch.model.phase import Phase
 from cliffwatch.report.checkpoints import Checkpoints
 from cliffwatch.report.collect import Collected
@@ -81,7 +82,7 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
     latencies = [_latencies(run, windows) for windows in (spans.before, spans.after)]
     of_operation = [each.get(operation or "") for each in latencies]
     of_service = [each.get(f"{operation}_service") for each in latencies]
-    reads = operation is not None and operation.rpartition("/")[2].startswith("read")
+    reads = operation is not None and split_part(operation)[1].startswith("read")
     layers = [
         _layer_times(source, index, of_operation[index], of_service[index], "read" if reads else "write")
         for index in (0, 1)
