@@ -57,13 +57,20 @@ def test_times_count_from_the_first_row(times: list[str]) -> None:
     assert table.remark == "Taken: 'timestamp' for elapsed_seconds, 'p99_ms' for p99, 'ops' for operations_per_second."
 
 
-def test_what_is_no_time_or_number_is_named_with_its_line() -> None:
+def test_a_malformed_time_or_number_is_named_with_its_line() -> None:
     with pytest.raises(Problem) as problem:
         read_table(["time,p99_ms", "2026-11-30T00:00:00Z,2", "yesterday,fast"])
     assert [fault.message.partition(";")[0] for fault in problem.value.faults] == ["'yesterday' is not a number"]
+
+
+@pytest.mark.parametrize(
+    ("header", "refused"), [("time,p99,p99_ms", "p99_ms"), ("time,p99_ms,ops,tps", "tps"), ("time,ts,p99_ms", "ts")]
+)
+def test_a_second_heading_for_one_column_is_refused_by_its_own_name(header: str, refused: str) -> None:
+    numbers = ",".join("2" for _ in header.split(",")[1:])
     with pytest.raises(Problem, match="cannot be analysed") as problem:
-        read_table(["time,p99,p99_ms", "0,0.002,2", "10,0.002,2"])
-    assert "'p99_ms' is no column that is known" in str(problem.value.faults[0].message)
+        read_table([header, f"0,{numbers}", f"10,{numbers}"])
+    assert f"{refused!r} is no column that is known" in str(problem.value.faults[0].message)
 
 
 def test_the_same_soak_under_other_headings_has_the_same_verdict() -> None:

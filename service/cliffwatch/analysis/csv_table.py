@@ -29,7 +29,7 @@ from cliffwatch.analysis.table import (
 )
 from cliffwatch.base.clock import LAST_MOMENT
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.printed_numbers import with_decimal_point
+from cliffwatch.base.printed_numbers import plain_number, with_decimal_point
 from cliffwatch.base.suggestion import did_you_mean
 
 #: The first column of `cliffwatch run export --format csv`, a format that is not read here.
@@ -186,7 +186,7 @@ def _plain_numbers(header: Sequence[str], row: Sequence[str]) -> dict[str, float
     """Numbers of a row by column, of a row in which each cell is a number that counts as measured; None otherwise. It
     is what most rows are, and by far the quickest way to read them."""
     try:
-        numbers = dict(zip(header, map(_number, row), strict=True))
+        numbers = dict(zip(header, map(plain_number, row), strict=True))
     except ValueError:
         return None
     # The bounds are false for NaN.
@@ -204,7 +204,7 @@ def _time(text: str, place: str, faults: list[FieldFault]) -> float | None:
     """Parse seconds since the run began; None, with a fault added, where malformed or out of range."""
     right = "write the seconds since the run began"
     try:
-        seconds = _number(text)
+        seconds = plain_number(text)
     except ValueError:
         wrong = f"{text.strip()[:40]!r} is not a number" if text.strip() else "is empty"
         faults.append(FieldFault(place, f"{wrong}; {right}"))
@@ -231,7 +231,7 @@ def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
     if not text:
         return None
     try:
-        value = _number(text)
+        value = plain_number(text)
     except ValueError:
         faults.append(
             FieldFault(place, f"{text[:40]!r} is not a number; leave the field empty where nothing was measured")
@@ -241,13 +241,6 @@ def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
         faults.append(FieldFault(place, f"{text[:40]} cannot be; leave the field empty where nothing was measured"))
         return None
     return None if math.isnan(value) else value
-
-
-def _number(text: str) -> float:
-    """Parse a number. Raises ValueError, also for what only Python accepts: 1_000, and digits of other scripts."""
-    if "_" in text or not text.isascii():
-        raise ValueError(text)
-    return float(text)
 
 
 def _is_number(text: str) -> bool:

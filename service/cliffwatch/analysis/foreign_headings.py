@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from cliffwatch.analysis.table import TIME_COLUMN
+from cliffwatch.base.printed_numbers import plain_number
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0}
 _UNITS |= {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
@@ -55,7 +56,7 @@ class Converted:
         self._zero: float | None = None
         for place, heading in enumerate(header):
             meant = None if heading in known or is_known(heading) else known_heading(heading)
-            if meant is None or meant[0] in header:
+            if meant is None or meant[0] in (*header, *self.header):
                 continue
             self.header[place], self.taken[heading] = meant[0], meant[0]
             if meant[0] == TIME_COLUMN:
@@ -67,8 +68,9 @@ class Converted:
             yield [self._cell(place, text) if place in self._factors else text for place, text in enumerate(row)]
 
     def _cell(self, place: int, text: str) -> str:
-        value = _moment(text) if place == self._time else _number(text)
-        if value is None:
+        try:
+            value = _moment(text) if place == self._time else plain_number(text)
+        except ValueError:
             return text
         if place != self._time:
             return repr(value * self._factors[place])
@@ -78,19 +80,11 @@ class Converted:
         return repr(round((value - (self._zero if is_epoch else 0.0)) * factor, 6))
 
 
-def _number(text: str) -> float | None:
+def _moment(text: str) -> float:
+    """Seconds (or milliseconds) of a time: a number, or a date and time, of UTC where it names no zone. Raises
+    ValueError for anything else."""
     try:
-        return float(text) if "_" not in text and text.isascii() else None
+        return plain_number(text)
     except ValueError:
-        return None
-
-
-def _moment(text: str) -> float | None:
-    """Seconds (or milliseconds) of a time: a number, or a date and time, without a zone of UTC; None for others."""
-    if (value := _number(text)) is not None:
-        return value
-    try:
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -38,12 +38,18 @@ class PrintedNumbers:
             text = text.replace(",", "")
         else:
             text = with_decimal_point(text)
-        if "_" in text or not text.isascii():
-            raise ValueError(f"{text[:40]!r} is not a number")
-        value = float(text)
+        value = plain_number(text)
         if value < 0 or math.isinf(value):
             raise ValueError(f"{text[:40]!r} is no measurement")
         return value
+
+
+def plain_number(text: str) -> float:
+    """Parse a number with a decimal point. Raises ValueError, also for what only Python accepts: 1_000, and digits of
+    other scripts."""
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text[:40]!r} is not a number")
+    return float(text)
 
 
 def with_decimal_point(text: str) -> str:
