@@ -86,6 +86,7 @@ def test_too_little_says_nothing_and_memory_is_bounded() -> None:
         (["p99 <= 20ms over any 10m"], 0.020),
         (["p99 <= 20ms over any 10m", "p99 <= 15ms over any 1h"], 0.015),
         (["p99 of append <= 9ms"], 0.009),
+        (["p99 of part nvme3n1 <= 5ms", "p99 of any part <= 6ms", "p99 <= 20ms"], 0.020),
         (["p99 of sync <= 9ms", "p50 <= 1ms", "no cliff", "throughput >= 1MB/s"], 0.008),
     ],
 )

@@ -49,6 +49,15 @@ def queues(until: float = NEVER) -> PartWindows:
     return PartWindows(DRIVES, 10.0, until)
 
 
+def test_what_a_part_completed_failed_and_skipped_is_there_beside_the_sum() -> None:
+    one, two = window(0, 10, 30), window(0, 10, 10)
+    one.counters.update(errors=2, skipped=3)
+    found = merged(0, 10, {"part-1": [one], "part-2": [two]}, DRIVES).counters
+    assert (found["errors"], found["part-1/errors"], found["part-2/errors"]) == (2, 2, 0)
+    assert (found["skipped"], found["part-1/skipped"]) == (3, 3)
+    assert "part-2/skipped" not in found
+
+
 def test_counters_add_histograms_merge_and_each_part_is_there_beside_it() -> None:
     one, two = window(0, 10, 30, 0.001), window(0, 10, 10, 0.5)
     found = merged(0, 10, {"part-1": [one], "part-2": [two]}, DRIVES)

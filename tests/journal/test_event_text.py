@@ -112,6 +112,9 @@ def test_an_alert_is_its_summary_and_what_its_description_adds() -> None:
     alike = {"summary": "The queue is full.", "description": "The queue is full."}
     assert event_text("alert", "QueueFull", alike) == "QueueFull: The queue is full."
     assert event_text("alert", "QueueFull", {}) == "QueueFull"
+    over = alert | {"status": "resolved"}
+    assert event_text("alert", "QueueFull", over) == "QueueFull: over; it said: The queue is full. Writes wait."
+    assert event_text("alert", "QueueFull", {"status": "resolved"}) == "QueueFull: over"
 
 
 def test_a_damaged_detail_is_put_into_words_field_by_field() -> None:

@@ -166,9 +166,7 @@ def test_of_two_drives_the_one_that_slowed_down_is_named(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("prefixes", [("left/", "right/"), ("", "")], ids=["by part", "earlier version"])
-def test_of_the_drives_of_two_parts_the_one_that_slowed_down_is_named(
-    tmp_path: Path, prefixes: tuple[str, str]
-) -> None:
+def test_a_finding_names_the_slow_drive_of_two_parts(tmp_path: Path, prefixes: tuple[str, str]) -> None:
     """Kernels of two hosts may give their drives equal numbers; windows of earlier versions have the number alone."""
     by_part = prefixes[0] != ""
     drives = [

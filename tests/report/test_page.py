@@ -11,6 +11,7 @@ import pytest
 from testkit.recorded_runs import LOAD_START, GapEvent, JournalPlan, make_journal
 from tests.journal.event_samples import HARMLESS, RAW
 from tests.report.pages import page_of
+from tests.report.two_targets import ordered_on_two
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad
@@ -75,6 +76,18 @@ def test_limits_and_the_baseline_are_levels_of_the_latency_that_they_are_on(tmp_
         ("baseline", "publish", pytest.approx(3000, rel=0.01), "p99 of the baseline"),
         ("limit", "end_to_end", 1_000_000, "limit: p99.9 of end_to_end <= 1s"),
         ("limit", "publish", 20_000, "limit: p99 <= 20ms over any 1m"),
+    ]
+
+
+def test_a_limit_of_a_part_is_a_level_of_that_part_s_latency(tmp_path: Path) -> None:
+    slow = Histogram.from_values({3_000_000: 100})
+    names = ("publish", "left/publish", "right/publish")
+    limits = ("p99 of part right <= 20ms", "p99 of any part <= 30ms", "p99 of part absent <= 40ms")
+    plan = JournalPlan(windows=20, limits=limits, latency=lambda _: dict.fromkeys(names, slow))
+    levels = data_of(page_of(ordered_on_two(make_journal(tmp_path, plan))))["levels"]
+    assert [(each["latency"], each["at"]) for each in levels if each["kind"] == "limit"] == [
+        ("right/publish", 20_000),
+        ("publish", 30_000),
     ]
 
 

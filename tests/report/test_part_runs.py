@@ -1,5 +1,6 @@
-"""What explains a finding about one part alone: the part's own windows and drive, and not those of all parts."""
+"""Explanation of a finding about one part: by the part's own windows and drive, and not those of all parts."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.report.two_targets import ordered_on_two
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.coordinator.part_journals import PartJournals
 from cliffwatch.coordinator.part_windows import merged
+from cliffwatch.journal import files
 from cliffwatch.model.window import EngineWindow
 
 CLIFF, WINDOWS = 240, 400
@@ -84,6 +86,19 @@ def test_without_the_part_s_own_windows_those_of_the_run_explain_it_as_far_as_th
     after = finding["layer"]["after"]
     assert after["device_seconds"] == pytest.approx(0.015, rel=0.01)
     assert after["requests_per_operation"] == 1.0
+
+
+def test_damaged_facts_and_windows_of_a_part_are_said_and_cost_no_report(directory: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "run"
+    shutil.copytree(directory, damaged)
+    facts = json.loads((damaged / files.FACTS).read_text())
+    (damaged / files.FACTS).write_text(json.dumps(facts | {"drives": ["nvme0n1", None, *DRIVES]}))
+    windows = damaged / files.PARTS / "right" / files.WINDOWS
+    windows.write_text(windows.read_text()[:-2000] + "}\n")
+    document = document_of(damaged)
+    (finding,) = document["findings"]
+    assert finding["drive"]["serial"] == "S2"
+    assert f"{files.PARTS}/right/{files.WINDOWS}" in {fault["file"] for fault in document["journal_faults"]}
 
 
 def test_a_report_names_drives_and_no_numbers(directory: Path) -> None:

@@ -205,6 +205,9 @@ def test_a_stall_is_a_band_in_a_curve_and_said_and_no_gap(tmp_path: Path) -> Non
     only = small_curve(row, stalled, None)
     assert only is not None
     assert (only.lines, len(only.stalls), only.words) == ((), 3, "nothing completed")
+    long = small_curve(row_of(LOAD_START, LOAD_START + 129_600), stalled, None)
+    assert long is not None
+    assert all(band.right - band.left >= 1 for band in long.stalls), "a short stall of a long run is seen"
 
 
 def test_a_devices_latency_is_its_time_by_its_writes() -> None:

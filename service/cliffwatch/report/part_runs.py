@@ -1,4 +1,4 @@
-"""A run as each of its parts measured it, by the part's own windows: what explains a finding about one part alone."""
+"""A run as each of its parts measured it, by the part's own windows: explains a finding about one part."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.part_names import split_part
 from cliffwatch.report.collect import Collected, as_far_as_readable
-from cliffwatch.report.limits.of_parts import as_part
+from cliffwatch.report.part_view import as_part
 
 
 class PartRuns:
@@ -40,6 +40,8 @@ class PartRuns:
             windows = as_far_as_readable(reader, files.WINDOWS, reader.windows())
         except Problem:
             windows = []
+        self._run.faults.extend(replace(fault, file=f"{files.PARTS}/{part}/{fault.file}") for fault in reader.faults)
         drives = self._run.facts.get("drives")
-        own = [each for each in drives if each.get("part") == part] if isinstance(drives, list) else []
+        listed = drives if isinstance(drives, list) else []
+        own = [each for each in listed if isinstance(each, dict) and each.get("part") == part]
         return replace(self._run, directory=directory, windows=windows, facts=self._run.facts | {"drives": own})

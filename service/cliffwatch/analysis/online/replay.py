@@ -11,8 +11,8 @@ from cliffwatch.analysis.thresholds import EARLY_WINDOWS, EASED_WINDOWS
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What online detection finds in a whole run: the findings that it reports, and those of each of its detectors,
-    also where another finding accounts for them. Each is in its last version, in order of detection."""
+    """Findings of online detection over a whole run: those that it reports, and those of each of its detectors, also
+    where another finding accounts for them. Each is in its last version, in order of detection."""
 
     reported: list[Finding]
     changes: list[Finding]

@@ -27,9 +27,8 @@ def levels_of(document: ReportDocument) -> list[Level]:
     for each in document["limits"]:
         limit = parse_limit(each["limit"])
         name = limit.operation or primary
-        own = of_part(limit.part, name or "")
-        if limit.part not in ("", ANY_PART) and own in latencies:
-            name = own
+        if limit.part not in ("", ANY_PART) and "parts" in document:
+            name = of_part(limit.part, name or "")
         if limit.subject is LimitSubject.LATENCY and limit.bound is not None and name in latencies:
             assert name is not None, "it is in the latencies"
             found.append(Level(name, limit.bound, "limit", f"limit: {limit.text}"))

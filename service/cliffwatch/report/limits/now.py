@@ -24,8 +24,9 @@ from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.window import OLDEST_OUTSTANDING
 from cliffwatch.report.format import duration, elapsed, latency
 from cliffwatch.report.limits.margin import is_beyond, margin
-from cliffwatch.report.limits.of_parts import as_part, on_part, parts_of
+from cliffwatch.report.limits.of_parts import on_part, parts_of
 from cliffwatch.report.limits.quotients import QUOTIENTS
+from cliffwatch.report.part_view import as_part
 
 #: Counters that a span's value is made of, and that tell a stalled window.
 _COUNTERS = ("bytes", "operations", "errors", "skipped")
