@@ -93,7 +93,10 @@ REFUSED = {
     # What was printed while a lock was held on the table.
     "cliffwatch analyze --from pgbench pgbench.err": (1, "Nothing was completed for 14 s"),
     # These disks are not here; tests/worker/test_several_targets.py has two.
-    "cliffwatch run start mine.yaml --target directory:/mnt/one --target directory:/mnt/two --dry-run": (2, "/mnt/one"),
+    "cliffwatch run start mine.yaml --target directory:/mnt/one --target spare=directory:/mnt/two --dry-run": (
+        2,
+        "/mnt/one",
+    ),
     # Without its Alertmanager; tests/alerts/test_notifications.py has one.
     "cliffwatch notify test slack": (3, "Alertmanager does not answer"),
     # As the page says.

@@ -285,7 +285,7 @@ def test_a_run_whose_detector_fails_is_measured_to_its_end(tmp_path: Path) -> No
         "import sys\n"
         "from cliffwatch.analysis.online import detector\n"
         "from cliffwatch.coordinator import __main__ as worker\n"
-        "def fail(self, sample): raise RuntimeError('broken on purpose')\n"
+        "def fail(self, *given): raise RuntimeError('broken on purpose')\n"
         "detector.OnlineDetector.feed = fail\n"
         "sys.exit(worker.main(sys.argv[1:]))"
     )
