@@ -69,6 +69,8 @@ def test_a_finding_about_one_part_is_explained_by_that_part(directory: Path) -> 
     assert finding["series"] == "right/append.p99"
     assert finding["ratio"] == pytest.approx(10, rel=0.15)
     assert finding["drive"] == {"name": "nvme3n1", "major_minor": "259:0", "serial": "S2", "part": "right"}
+    assert finding["among_parts"] == {"ratio_to_others": pytest.approx(10, rel=0.1), "others_risen": []}
+    assert "on nvme3n1, to 9.8× the others, none of which rose; cause" in finding["sentence"]
     before, after = finding["layer"]["before"], finding["layer"]["after"]
     # One request for each operation of the part; of both parts together there would be two.
     assert (before["requests_per_operation"], after["requests_per_operation"]) == (1.0, 1.0)

@@ -1,9 +1,14 @@
 """Parts of a run in its report: how far each is from the others, the furthest first."""
 
+import re
 from typing import Any
 
+import pytest
 from testkit.journals import order_of
 
+from cliffwatch.journal import JournalWindow
+from cliffwatch.report.charts.curve import CURVE_POINTS
+from cliffwatch.report.charts.part_spread import drawn, spread_words
 from cliffwatch.report.parts_document import parts_document
 from cliffwatch.report.schema.latency import LatencyOfOperation
 
@@ -48,6 +53,38 @@ def test_without_a_baseline_they_are_compared_by_p99_and_one_that_measured_nothi
         {"name": name, "target": f"directory:/mnt/{path}", "operations": 0}
         for name, path in (("nvme0n1", "a"), ("nvme1n1", "b"), ("nvme2n1", "c"))
     ]
+
+
+def window(index: int, **p99: float) -> JournalWindow:
+    latency: dict[str, dict[str, float | None]] = {f"{part}/append": {"p99": value} for part, value in p99.items()}
+    counters = {f"{part}/operations": 0 if part not in p99 else 50 for part in ("nvme0n1", "nvme1n1", "nvme2n1")}
+    gauges = {"nvme1n1/oldest_outstanding_seconds": 12.0} if "nvme1n1" not in p99 else {}
+    start = 10.0 * index
+    return JournalWindow(index, start, start + 10, "soak", {"operations": 100} | counters, gauges, latency, (0, 0))
+
+
+def test_each_part_has_the_curve_of_its_worst_windows_and_of_its_stalls() -> None:
+    windows = [window(index, nvme0n1=0.004, nvme1n1=0.05 if index == 70 else 0.004) for index in range(120)]
+    windows[30] = window(30, nvme0n1=0.004)
+    found = {part["name"]: part for part in parts_document(ORDER, windows, {"append": latency(0.02)})}
+    points = found["nvme1n1"]["curve"]
+    assert len(points) <= 2 * CURVE_POINTS + 2
+    assert max(points, key=lambda point: point.get("p99_seconds", 0.0)) == {"at": 710.0, "p99_seconds": 0.05}
+    assert {"at": 310.0, "stall_seconds": 12.0} in points
+    assert {point.get("p99_seconds") for point in found["nvme0n1"]["curve"]} == {0.004}
+
+
+def test_of_many_parts_those_furthest_from_the_others_have_a_curve() -> None:
+    names = tuple(f"nvme{number}n1" for number in range(20))
+    order = order_of(*(f"directory:/mnt/{name}" for name in names), part_names=names)
+    levels = {f"{name}/append": latency(0.004 + 0.001 * number) for number, name in enumerate(names)}
+    found = parts_document(order, [window(0, **dict.fromkeys(names, 0.004))], {"append": latency(0.02)} | levels)
+    assert [part["name"] for part in found if "curve" in part] == list(reversed(names))[:16]
+    words = "half are at most 13 ms, nine in ten at most 21 ms, the slowest 23 ms"
+    assert spread_words(found) == words
+    lines = re.findall(r"M([0-9.]+) 6v", str(drawn(found)))
+    # From 4 to 23 ms, on an axis from 1 to 100 ms.
+    assert (float(lines[0]), float(lines[-1])) == pytest.approx((301, 681), abs=1)
 
 
 def test_a_run_with_one_target_has_no_parts() -> None:

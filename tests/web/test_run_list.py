@@ -1,29 +1,24 @@
 """The list of runs: figures of the whole load, curves that can be compared, and filters that an address holds."""
 
-import json
 import os
 import re
 import signal
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from testkit.journals import rewritten
-from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.recorded_runs import LOAD_START
 from testkit.service import Service
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
-from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.http.run_resource import RunFiguresBody, RunSummary
-from cliffwatch.journal import files
 from cliffwatch.model.drive_id import mean_request_seconds
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.report.charts.curve import CURVE_POINTS, CurvePoint, curve_of
+from cliffwatch.report.charts.curve import CurvePoint
+from cliffwatch.report.charts.small_curve import CURVE_HEIGHT
 from cliffwatch.report.format import byte_rate, elapsed, latency
 from cliffwatch.store.models import RunRow
-from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, _listed, points_of, scale_of, small_curve
+from cliffwatch.web.run_list import _listed, points_of
 from cliffwatch.web.run_now import time_left
 
 
@@ -149,65 +144,6 @@ def test_an_empty_list_says_to_a_reader_what_a_reader_can_do(page: Page, service
 
 def row_of(load_start: float, load_stop: float) -> RunRow:
     return RunRow(load_start=load_start, load_stop=load_stop)
-
-
-def test_a_curve_reads_few_lines_of_a_long_run_and_says_what_it_shows(tmp_path: Path) -> None:
-    load = SyntheticLoad(median_latency="2ms", cliff_after="1000s", cliff_ratio=100)
-    directory = make_journal(tmp_path / "run", JournalPlan(windows=200, load=load))
-    points = curve_of(directory)
-    assert 2 <= len(points) <= CURVE_POINTS
-    curve = small_curve(row_of(LOAD_START, LOAD_START + 4000), points, scale_of(point.p99 for point in points))
-    assert curve is not None
-    places = [tuple(map(float, point.split(","))) for point in curve.lines[0].split()]
-    # Half of the planned load is over, and down on the screen is small: the cliff ends above where it began.
-    assert places[-1][0] == pytest.approx(CURVE_WIDTH / 2, abs=2)
-    assert places[-1][1] < places[0][1] - 10
-    assert curve.words.startswith("p99 from ")
-    (directory / files.WINDOWS).write_bytes(b"")
-    assert curve_of(directory) == []
-
-
-def test_a_curve_is_broken_where_nothing_was_measured(tmp_path: Path) -> None:
-    directory = make_journal(tmp_path / "run", JournalPlan(windows=60, missing=set(range(20, 40))))
-    points = curve_of(directory)
-    curve = small_curve(row_of(LOAD_START, LOAD_START + 600), points, Scale(0.001, 0.1))
-    assert curve is not None
-    assert len(curve.lines) == 2
-    assert small_curve(row_of(LOAD_START, LOAD_START + 600), [], None) is None
-
-
-def test_a_stall_is_a_band_in_a_curve_and_said_and_no_gap(tmp_path: Path) -> None:
-    directory = make_journal(tmp_path / "run", JournalPlan(windows=60))
-    lines = (directory / files.WINDOWS).read_bytes().splitlines(keepends=True)
-    for number in range(30, 36):
-        window = json.loads(lines[number])
-        # Requests of operations that were not completed may have been.
-        some = {"write": window["latency"].popitem()[1]} if number % 2 else {}
-        gauges = window["gauges"] | {"oldest_outstanding_seconds": 29.0}
-        lines[number] = rewritten(lines[number], counters={"operations": 0}, latency=some, gauges=gauges)
-    (directory / files.WINDOWS).write_bytes(b"".join(lines))
-    points = curve_of(directory)
-    assert all(point.p99 is None for point in points if point.stall is not None)
-    row = row_of(LOAD_START, LOAD_START + 600)
-    curve = small_curve(row, points, Scale(0.001, 0.1))
-    assert curve is not None
-    places = [float(line.split()[-1].partition(",")[0]) for line in curve.lines]
-    # Lines are looked up by their place in the file, so that of short ones some are passed over.
-    assert (curve.stalls[0].left, curve.stalls[-1].right) == pytest.approx((CURVE_WIDTH / 2, CURVE_WIDTH * 0.6), abs=5)
-    assert curve.stalls[0].left == pytest.approx(places[0], abs=0.2), "there is no gap before it"
-    assert curve.words.endswith("; stalled, oldest operation due for 29 s")
-    # As the index keeps it, and as it kept it before a stall was part of it.
-    assert [CurvePoint(*point) for point in json.loads(json.dumps(points))] == points
-    assert small_curve(row, [CurvePoint(*point[:2]) for point in points], Scale(0.001, 0.1)) == replace(
-        curve, stalls=(), words=curve.words.partition(";")[0]
-    )
-    stalled = [CurvePoint(LOAD_START + 10.0 * number, None, 0.0) for number in range(1, 4)]
-    only = small_curve(row, stalled, None)
-    assert only is not None
-    assert (only.lines, len(only.stalls), only.words) == ((), 3, "nothing completed")
-    long = small_curve(row_of(LOAD_START, LOAD_START + 129_600), stalled, None)
-    assert long is not None
-    assert all(band.right - band.left >= 1 for band in long.stalls), "a short stall of a long run is seen"
 
 
 def test_a_devices_latency_is_its_time_by_its_writes() -> None:

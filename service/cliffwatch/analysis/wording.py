@@ -46,12 +46,14 @@ def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
 @dataclass(frozen=True, slots=True)
 class Circumstances:
     """Further facts on a finding, known once the run is over: when it began in the load, the name of the drive that
-    slowed down (empty where none did), the cause, and where that is unknown the layer."""
+    slowed down (empty where none did), the cause, and where that is unknown the layer; and a clause on the run's other
+    parts, empty where it has none."""
 
     elapsed: str
     drive: str = ""
     diagnosis: Diagnosis | None = None
     layers: LayerComparison | None = None
+    among_parts: str = ""
 
 
 def sentence_of(
@@ -70,7 +72,7 @@ def sentence_of(
     begun = f"{finding.kind.value.capitalize()} at {circumstances.elapsed}"
     # A part that is named by its drive says already where it was.
     where = f" on {circumstances.drive}" if circumstances.drive and f"{circumstances.drive}/" not in statement else ""
-    return f"{begun}: {statement.removeprefix('the ')}{where}{_why(circumstances)}."
+    return f"{begun}: {statement.removeprefix('the ')}{where}{circumstances.among_parts}{_why(circumstances)}."
 
 
 def _levels(finding: Finding, series: Series) -> str:

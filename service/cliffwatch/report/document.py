@@ -21,7 +21,7 @@ from cliffwatch.model.run_state import RunState, Verdict
 from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
-from cliffwatch.report.charts.curve import CurvePoint, worst_curve
+from cliffwatch.report.charts.curve import worst_curve
 from cliffwatch.report.charts.layers import layers_document
 from cliffwatch.report.collect import Collected, marked_in, share_of
 from cliffwatch.report.findings import ReportedFinding, unconfirmed, window_seconds_of
@@ -30,7 +30,7 @@ from cliffwatch.report.headline import headline
 from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.latency import HOUR_SECONDS, LatencyGroup
 from cliffwatch.report.limits.judged import Judged
-from cliffwatch.report.parts_document import parts_document
+from cliffwatch.report.parts_document import curve_document, parts_document
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.quantiles import quantiles_document
 from cliffwatch.report.raised import restated
@@ -39,7 +39,6 @@ from cliffwatch.report.schema.report import (
     FORMAT_VERSION,
     AlertDocument,
     CoverageDocument,
-    CurvePointDocument,
     Direction,
     EventDocument,
     PhaseSpan,
@@ -89,7 +88,7 @@ def document_of(
         "events": events,
     }
     if curve := worst_curve(run.windows):
-        body["curve"] = [_curve_point(point) for point in curve]
+        body["curve"] = curve_document(curve)
     if omitted:
         body["events_omitted"] = omitted
     if parts := parts_document(run.order, run.windows, latency):
@@ -133,15 +132,6 @@ def _run(run: Collected) -> Run:
     reporting = run.last_event(EventType.STATE, RunState.REPORTING)
     if reporting is not None:
         body["finished"] = timestamp(reporting.at)
-    return body
-
-
-def _curve_point(point: CurvePoint) -> CurvePointDocument:
-    body: CurvePointDocument = {"at": point.at}
-    if point.p99 is not None:
-        body["p99_seconds"] = point.p99
-    if point.stall is not None:
-        body["stall_seconds"] = point.stall
     return body
 
 

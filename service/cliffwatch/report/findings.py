@@ -20,6 +20,7 @@ from cliffwatch.analysis.wording import Circumstances, sentence_of
 from cliffwatch.analysis.work import accounts_for, not_asked_for
 from cliffwatch.journal import Event, EventType
 from cliffwatch.model.operation import primary_latency
+from cliffwatch.report.among_parts import AmongParts, among_parts
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
 from cliffwatch.report.measures import compare_around
@@ -34,7 +35,7 @@ class ReportedFinding:
 
     `degrades` is whether it degrades the verdict. `drive` is the drive that slowed down, None where none did.
     `judged_by` is the amount of data, before the onset and since, behind `diagnosis` and `layers`; all three are None
-    for a recovery and for a finding that the client caused.
+    for a recovery and for a finding that the client caused. `among_parts` compares one part with the others.
     """
 
     finding: Finding
@@ -45,6 +46,7 @@ class ReportedFinding:
     layers: LayerComparison | None
     sentence: str
     judged_by: tuple[JudgedByDocument, JudgedByDocument] | None = None
+    among_parts: AmongParts | None = None
 
 
 def findings_of(run: Collected) -> tuple[ReportedFinding, ...]:
@@ -207,7 +209,7 @@ def _found(
     comparison = compare_around(own_run, finding, operation)
     layers, diagnosis = explain(comparison.measures, comparison.layers_before, comparison.layers_after)
     drive = comparison.drive
-    where = "" if drive is None else drive.name
+    where, beside = "" if drive is None else drive.name, among_parts(run, finding)
     return ReportedFinding(
         finding,
         series,
@@ -220,7 +222,8 @@ def _found(
             series,
             names,
             known,
-            Circumstances(elapsed_text, where, diagnosis, layers),
+            Circumstances(elapsed_text, where, diagnosis, layers, beside.words if beside is not None else ""),
         ),
         judged_by=comparison.judged_by,
+        among_parts=beside,
     )

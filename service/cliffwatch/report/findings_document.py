@@ -82,6 +82,17 @@ def _drive(drive: RunDrive) -> Drive:
     return {**body, "part": drive.id.part} if drive.id.part else body
 
 
+def _add_comparisons(body: FindingDocument, found: ReportedFinding) -> None:
+    if found.among_parts is not None:
+        body["among_parts"] = {
+            "ratio_to_others": round(found.among_parts.ratio_to_others, 4),
+            "others_risen": list(found.among_parts.others_risen),
+        }
+    if found.judged_by is not None:
+        before, since = found.judged_by
+        body["judged_by"] = {"before": before, "since": since}
+
+
 def _finding(found: ReportedFinding, zero: float) -> FindingDocument:
     finding, series = found.finding, found.series
     body: FindingDocument = {
@@ -123,9 +134,7 @@ def _finding(found: ReportedFinding, zero: float) -> FindingDocument:
         if found.diagnosis.runner_up is not None:
             body["runner_up"] = _suspect(found.diagnosis.runner_up)
         body["tell_apart"] = found.diagnosis.distinguish_by
-    if found.judged_by is not None:
-        before, since = found.judged_by
-        body["judged_by"] = {"before": before, "since": since}
+    _add_comparisons(body, found)
     return body
 
 

@@ -21,16 +21,20 @@ from cliffwatch.analysis.verdict import percent
 from cliffwatch.base.units import format_number, format_ratio
 from cliffwatch.journal.event_text import gap_words
 from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.part_names import split_part
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.series_name import series_words
 from cliffwatch.model.shown_drives import drive_names, shown_drives
 from cliffwatch.report import format as formats
-from cliffwatch.report.charts import percentile_curve
+from cliffwatch.report.charts import part_spread, percentile_curve
 from cliffwatch.report.charts.heat import HeatMap, drawn
 from cliffwatch.report.charts.series import ChartSeries, as_data
+from cliffwatch.report.charts.small_curve import curves_of_parts
 from cliffwatch.report.limits.results import times_more
+from cliffwatch.report.parts_document import CURVES_LIMIT
 from cliffwatch.report.remedies import remedy_of
+from cliffwatch.report.schema.latency import LatencyOfOperation
 from cliffwatch.report.schema.report import ReportDocument
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -90,6 +94,8 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
     script = "".join(path.read_text(encoding="utf-8") for path in _REPORT_SCRIPTS)
     scripts = [script] if library is None else [library.script, script]
     mark, meaning = VERDICTS[document["verdict"]["name"]]
+    parts = document.get("parts", [])
+    part_curves, part_scale = curves_of_parts(parts)
     page = (
         _report_environment(drive_names(document["facts"]))
         .get_template("report.html")
@@ -98,6 +104,12 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
             library=library,
             heat=heat_svg(series, series.heat, "requests"),
             spread=heat_svg(series, series.spread, "operations"),
+            parts=(parts[:CURVES_LIMIT], parts[CURVES_LIMIT:]),
+            latencies=by_part(document["latency"]),
+            part_curves=part_curves,
+            part_scale=part_scale,
+            part_spread=part_spread.drawn(parts) if len(parts) > CURVES_LIMIT else None,
+            part_words=part_spread.spread_words(parts),
             curves={name: (list(curves), percentile_curve.drawn(curves)) for name, curves in series.curves.items()},
             mark=mark,
             meaning=meaning,
@@ -114,6 +126,11 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
     )
     # A lone surrogate, which JSON can carry and UTF-8 cannot, is replaced, so that it does not prevent the report.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def by_part(latency: Mapping[str, LatencyOfOperation]) -> tuple[dict[str, LatencyOfOperation], ...]:
+    """Latencies of the run as a whole, and those of its parts."""
+    return tuple({name: each for name, each in latency.items() if bool(split_part(name)[0]) == own} for own in (0, 1))
 
 
 def heat_svg(series: ChartSeries, heat: HeatMap | None, what: str) -> Markup | None:

@@ -1,6 +1,6 @@
 """Parts of a run with several targets: how each did beside the others, the one that is furthest from them first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from cliffwatch.journal import JournalWindow
@@ -8,7 +8,11 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.part_names import of_part, split_part
 from cliffwatch.model.phase import Phase
-from cliffwatch.report.schema.latency import LatencyOfOperation, PartDocument, Percentiles
+from cliffwatch.report.charts.curve import CurvePoint, worst_curve_of_part
+from cliffwatch.report.schema.latency import CurvePointDocument, LatencyOfOperation, PartDocument, Percentiles
+
+#: Parts that have a curve of their own, those furthest from the others.
+CURVES_LIMIT = 16
 
 
 def parts_document(
@@ -33,7 +37,24 @@ def parts_document(
         )
         if own and others:
             part["ratio_to_others"] = round(own / median(others), 4)
-    return sorted(parts, key=lambda part: -part.get("ratio_to_others", 0.0))
+    parts.sort(key=lambda part: -part.get("ratio_to_others", 0.0))
+    for part in parts[:CURVES_LIMIT]:
+        if curve := worst_curve_of_part(windows, part["name"], name or ""):
+            part["curve"] = curve_document(curve)
+    return parts
+
+
+def curve_document(curve: Iterable[CurvePoint]) -> list[CurvePointDocument]:
+    """Points of a small curve; figures that are not known are absent."""
+    rows: list[CurvePointDocument] = []
+    for point in curve:
+        row: CurvePointDocument = {"at": point.at}
+        if point.p99 is not None:
+            row["p99_seconds"] = point.p99
+        if point.stall is not None:
+            row["stall_seconds"] = point.stall
+        rows.append(row)
+    return rows
 
 
 def _part(name: str, target: str, latency: LatencyOfOperation | None, windows: Sequence[JournalWindow]) -> PartDocument:

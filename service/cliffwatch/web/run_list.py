@@ -1,11 +1,9 @@
 """The list of runs: each with its verdict, its figures and the curve of its p99, drawn on one scale for all of them."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,52 +17,14 @@ from cliffwatch.model.latency_scale import at_least
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.charts.curve import Curve, curve_of
+from cliffwatch.report.charts.small_curve import Scale, SmallCurve, scale_of, small_curve
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import FindingRow, RunRow
 from cliffwatch.store.queries import first_findings, has_known_words, unfinished_runs
 from cliffwatch.web.firing import FiringAlert, FollowedAlerts, of_no_run
 
-CURVE_WIDTH, CURVE_HEIGHT = 120, 24
-#: Points of a curve that are more than this many median distances apart have a gap between them.
-_GAP_STEPS = 3
 #: A stored curve. Points that were stored before stalls were added to them have two figures.
 _KEPT: TypeAdapter[Curve] = TypeAdapter(Curve)
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Common scale of a list's curves: whole decades of latency, in seconds."""
-
-    low: float
-    high: float
-
-    @property
-    def words(self) -> str:
-        return f"{latency(self.low)} to {latency(self.high)}"
-
-    def height(self, seconds: float) -> float:
-        part = math.log(seconds / self.low) / math.log(self.high / self.low)
-        return CURVE_HEIGHT - 1 - part * (CURVE_HEIGHT - 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """Part of a small curve in which nothing was completed."""
-
-    left: float
-    right: float
-
-
-@dataclass(frozen=True, slots=True)
-class SmallCurve:
-    """Polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, interrupted where nothing was measured; `words` sums them up.
-
-    `stalls` are the bands in which the run was measured and nothing was completed.
-    """
-
-    lines: tuple[str, ...]
-    stalls: tuple[Band, ...]
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +63,12 @@ def run_list(services: Services, rows: Sequence[RunRow], followed: FollowedAlert
     return RunList(
         tuple(
             replace(
-                _listed(row, run_summary(row, now), findings.get(row.id), small_curve(row, curve, scale)),
+                _listed(
+                    row,
+                    run_summary(row, now),
+                    findings.get(row.id),
+                    small_curve(curve, scale, row.load_start, row.load_stop),
+                ),
                 alerts=tuple(alert for alert in firing.get(row.id, ()) if alert.names_a_run),
             )
             for row, curve in zip(rows, curves, strict=True)
@@ -111,46 +76,6 @@ def run_list(services: Services, rows: Sequence[RunRow], followed: FollowedAlert
         scale,
         tuple(of_no_run(services.alerts.standing(), list(firing.values()))),
     )
-
-
-def scale_of(values: Iterable[float | None]) -> Scale | None:
-    """Whole decades around all values; None where there is no value."""
-    present = [value for value in values if value]
-    if not present:
-        return None
-    low, high = math.floor(math.log10(min(present))), math.ceil(math.log10(max(present)))
-    return Scale(10.0**low, 10.0 ** max(high, low + 1))
-
-
-def small_curve(row: RunRow, curve: Curve, scale: Scale | None) -> SmallCurve | None:
-    """A run's p99 over its planned load, and where nothing was completed; None where there is too little to draw."""
-    values = [point.p99 for point in curve if point.p99]
-    stalls = [point.stall for point in curve if point.stall is not None]
-    if len(curve) < 2 or len(values) + len(stalls) < 2:
-        return None
-    start = row.load_start if row.load_start is not None else curve[0].at
-    stop = max(row.load_stop or 0.0, curve[-1].at)
-    step = median(after.at - before.at for before, after in pairwise(curve))
-
-    def place(at: float) -> float:
-        return max(0.0, (at - start) / (stop - start)) * (CURVE_WIDTH - 2) + 1
-
-    lines: list[list[str]] = [[]]
-    bands: list[Band] = []
-    previous = curve[0].at - step
-    for point in curve:
-        follows = point.at - previous <= _GAP_STEPS * step
-        if not point.p99 or not follows:
-            lines.append([])
-        if point.p99 and scale is not None:
-            lines[-1].append(f"{place(point.at):.1f},{scale.height(point.p99):.1f}")
-        if point.stall is not None:
-            left = min(place(previous if follows else point.at - step), place(point.at) - 1)
-            bands.append(Band(round(left, 1), round(place(point.at), 1)))
-        previous = point.at
-    said = [f"p99 from {latency(values[0])} to {latency(values[-1])}, at most {latency(max(values))}"] if values else []
-    said += [stall_words(max(stalls))] if stalls else []
-    return SmallCurve(tuple(" ".join(line) for line in lines if len(line) > 1), tuple(bands), "; ".join(said))
 
 
 def points_of(row: RunRow) -> Curve:

@@ -39,7 +39,7 @@ from cliffwatch.store.models import RunRow
 from cliffwatch.web.curves import columns_of
 from cliffwatch.web.firing import FollowedAlerts
 from cliffwatch.web.page import EMPTY_IS_NONE, HEADERS, PageRoute, go_to, show
-from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, run_list
+from cliffwatch.web.run_list import run_list
 from cliffwatch.web.runbooks import PLACEHOLDERS, runbooks
 from cliffwatch.web.session import AnyVisitor, Form, Operating
 
@@ -88,8 +88,6 @@ def show_runs(
         verdicts=list(VerdictName),
         meanings=MEANINGS,
         label_pattern=LABEL_CHOICE_PATTERN.strip("^$").replace("-]", "\\-]"),
-        curve_width=CURVE_WIDTH,
-        curve_height=CURVE_HEIGHT,
         **chosen,
     )
 

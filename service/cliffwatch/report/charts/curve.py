@@ -11,6 +11,8 @@ from cliffwatch.base.regular_files import reading
 from cliffwatch.journal import JournalWindow, files
 from cliffwatch.journal.checksum import opened
 from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.part_names import of_part
+from cliffwatch.report.part_view import as_part
 
 #: Number of windows that are read of a run that goes on, at evenly spaced byte offsets of the file; and number of spans
 #: whose worst windows are taken of a run that is over.
@@ -35,7 +37,22 @@ def worst_curve(windows: Sequence[JournalWindow]) -> Curve:
     """Points of a run's curve in order of time, so that no spike and no stall is left out: of each of CURVE_POINTS
     spans, the window with the highest p99 and the stalled window with the oldest operation; the first and last window.
     """
-    points = [_point_of(window) for window in windows]
+    return _worst([_point_of(window) for window in windows])
+
+
+def worst_curve_of_part(windows: Sequence[JournalWindow], part: str, name: str) -> Curve:
+    """Points of the curve of one part's latency, chosen as those of `worst_curve`."""
+    own = of_part(part, name)
+    points = []
+    for window in windows:
+        p99 = window.latency.get(own, {}).get("p99")
+        # The part's own view is made only where it may have stalled: most windows have a latency.
+        stall = stall_of(as_part(window, part)) if p99 is None else None
+        points.append(CurvePoint(window.end, p99, stall))
+    return _worst(points)
+
+
+def _worst(points: Sequence[CurvePoint]) -> Curve:
     count = len(points)
     bounds = [count * index // CURVE_POINTS for index in range(CURVE_POINTS + 1)]
     spans = [points[first:behind] for first, behind in pairwise(bounds)]

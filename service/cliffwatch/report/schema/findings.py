@@ -210,6 +210,16 @@ class JudgedOnBothSides(TypedDict):
     since: JudgedByDocument
 
 
+@document
+class AmongPartsDocument(TypedDict):
+    """The part that a finding is about beside the other parts of its run."""
+
+    ratio_to_others: NonNegative
+    """Level of the part since the onset divided by the median of the other parts' levels in the same windows."""
+    others_risen: list[str]
+    """Names of the other parts that rose at the onset, too."""
+
+
 @with_config(
     constrained(
         {"dependentRequired": {"runner_up": ["cause"], "tell_apart": ["cause"], "detected": ["detected_seconds"]}}
@@ -264,4 +274,5 @@ class FindingDocument(TypedDict):
     runner_up: NotRequired[SuspectDocument]
     tell_apart: NotRequired[str]
     """Measurements or experiments that would tell the two most likely causes apart."""
+    among_parts: NotRequired[AmongPartsDocument]
     judged_by: NotRequired[JudgedOnBothSides]

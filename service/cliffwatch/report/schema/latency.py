@@ -40,6 +40,18 @@ class LatencyOfOperation(TypedDict):
 
 
 @document
+class CurvePointDocument(TypedDict):
+    """One window of the small curve of a run or of a part."""
+
+    at: float
+    """End of the window, in seconds since the epoch."""
+    p99_seconds: NotRequired[NonNegative]
+    """99th percentile of the primary latency; absent where nothing was completed."""
+    stall_seconds: NotRequired[NonNegative]
+    """Age of the oldest operation in a window in which nothing was completed, 0 if not known; absent elsewhere."""
+
+
+@document
 class PartDocument(TypedDict):
     """One of the parts of a run with several targets: its p99 is that of the soak, or of the load without one."""
 
@@ -53,3 +65,5 @@ class PartDocument(TypedDict):
     """The part's p99 divided by that of its baseline phase."""
     ratio_to_others: NotRequired[NonNegative]
     """The part's rise divided by the median of the other parts'; of p99 if a part has no rise."""
+    curve: NotRequired[list[CurvePointDocument]]
+    """Windows of the part's small curve: its worst ones; only of the first 16 parts."""

@@ -17,7 +17,7 @@ from cliffwatch.report.schema.base import (
     document,
 )
 from cliffwatch.report.schema.findings import FindingDocument, JudgedByDocument, Layers, LimitDocument
-from cliffwatch.report.schema.latency import LatencyOfOperation, PartDocument
+from cliffwatch.report.schema.latency import CurvePointDocument, LatencyOfOperation, PartDocument
 
 #: Incremented when a field changes its meaning or is removed.
 FORMAT_VERSION: Literal[2] = 2
@@ -283,18 +283,6 @@ class Transactions(TypedDict):
     rows: list[TransactionRow]
     """Rows for the load, its phases, its time with and without a checkpoint if there is both, and its hours if
     several."""
-
-
-@document
-class CurvePointDocument(TypedDict):
-    """One window of the small curve that lists of runs show."""
-
-    at: float
-    """End of the window, in seconds since the epoch."""
-    p99_seconds: NotRequired[NonNegative]
-    """99th percentile of the primary latency; absent where nothing was completed."""
-    stall_seconds: NotRequired[NonNegative]
-    """Age of the oldest operation in a window in which nothing was completed, 0 if not known; absent elsewhere."""
 
 
 @document
