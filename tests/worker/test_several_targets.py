@@ -172,7 +172,7 @@ def test_a_drive_that_stalls_is_seen_in_its_own_part(tmp_path: Path) -> None:
     assert len(numbers) == 2
     facts = json.loads((directory / files.FACTS).read_text())
     assert [drive["part"] for drive in facts["drives"]] == ["part-1", "part-2"]
-    assert {drive["major_minor"] for drive in facts["drives"]} == numbers
+    assert {f"{drive['part']}/{drive['major_minor']}" for drive in facts["drives"]} == numbers
     assert_no_window_twice(directory)
 
 
