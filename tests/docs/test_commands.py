@@ -48,6 +48,7 @@ NOT_RUN = {
 #: What a page writes for something of the reader's, or for something that lasts too long, and what stands for it here.
 INSTEAD = (
     (r"directory:(/mnt/test|/path/to/an/empty/directory|/path)(?= |$)", "directory:{target}"),
+    (r"(?<=soak )/mnt/test", "{target}"),
     (r"@/var/lib/postgresql/15/main", "@{target}"),
     (r"RUN_DIRECTORY|(?<= report )DIRECTORY", "{state}/runs/documented"),
     (r"\bRUN\b", "documented"),
@@ -66,6 +67,7 @@ BEGINS = re.compile(
     r"^    (?:[A-Z_]+=\S+ )?(?:cliffwatch|make|python|curl|docker|sudo|cp|apt-get|install|exporters/)", re.MULTILINE
 )
 OBSERVED = "cliffwatch run start observe-redpanda --target observed:orders"
+BOTH = "--target directory:/mnt/one --target spare=directory:/mnt/two"
 WAITED = "cliffwatch run start mine.yaml --target directory:/mnt/test --wait"
 OBSERVED_DRIVES = f"""{OBSERVED} --drives 'prometheus:instance=~"broker-.*",device=~"nvme.*"'"""
 PGBENCH = "cliffwatch run start pgbench-tpcb --target postgres://soak@127.0.0.1:5432/soak@/var/lib/postgresql/15/main"
@@ -93,10 +95,11 @@ REFUSED = {
     # What was printed while a lock was held on the table.
     "cliffwatch analyze --from pgbench pgbench.err": (1, "Nothing was completed for 14 s"),
     # These disks are not here; tests/worker/test_several_targets.py has two.
-    "cliffwatch run start mine.yaml --target directory:/mnt/one --target spare=directory:/mnt/two --dry-run": (
-        2,
-        "/mnt/one",
-    ),
+    f"cliffwatch run start mine.yaml {BOTH} --dry-run": (2, "/mnt/one"),
+    # There is no terminal to ask; tests/cli/test_soak.py answers, and has servers of its own.
+    "cliffwatch soak /mnt/test --for 36h": (2, "give --yes"),
+    "cliffwatch soak broker:10.0.0.1:9092": (2, "in the way"),
+    "cliffwatch soak postgres://soak@127.0.0.1:5432/soak": (2, "in the way"),
     # Without its Alertmanager; tests/alerts/test_notifications.py has one.
     "cliffwatch notify test slack": (3, "Alertmanager does not answer"),
     # As the page says.

@@ -13,7 +13,15 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.questions import Questions, Unanswered
 from cliffwatch.engines.contract import EngineContext, Probe
 from cliffwatch.engines.registry import engine_of, load_of
-from cliffwatch.gate import Examination, Objection, confirmation_sentence, examine, notes_on_plan, objections_to_plan
+from cliffwatch.gate import (
+    Examination,
+    Objection,
+    confirmation_sentence,
+    examine,
+    free_bytes_of,
+    notes_on_plan,
+    objections_to_plan,
+)
 from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.part_names import part_names
 from cliffwatch.model.plan import LoadPlan
@@ -45,12 +53,13 @@ _PREFLIGHT = {
 
 @dataclass(frozen=True, slots=True)
 class TargetPlan:
-    """Plan for one target: what would be written, and all objections."""
+    """Plan for one target: what would be written, all objections, and the free space of a directory's volume."""
 
     examination: Examination
     plan: LoadPlan
     notes: tuple[str, ...]
     objections: tuple[Objection, ...]
+    free_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,7 @@ class TargetPlanner:
         if not watched and target.kind in _NO_DRIVES:
             notes.append(_NO_DRIVES[target.kind])
         notes += notes_on_limits(workload, watched, source, self._clock.wall())
-        return TargetPlan(examination, plan, tuple(notes), objections)
+        return TargetPlan(examination, plan, tuple(notes), objections, free_bytes_of(examination))
 
     def check_drives(self, drives: PrometheusDrives | None, workload: Workload) -> None:
         """Check, without asking Prometheus, that a run could watch drives of other hosts. Raises Problem(bad_request)

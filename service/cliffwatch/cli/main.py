@@ -28,6 +28,7 @@ COMMANDS = {
     "down": Deferred("cliffwatch.cli.service", "down", "Stop the service and its watchers; runs go on."),
     "status": Deferred("cliffwatch.cli.service", "status", "Show whether the service is up."),
     "install-units": Deferred("cliffwatch.cli.units", "install_units", "Write the systemd unit of the service."),
+    "soak": Deferred("cliffwatch.cli.soak", "soak", "Soak a directory, a drive, a broker or a database."),
     "analyze": Deferred("cliffwatch.cli.analyze", "analyze", "Find cliffs, stalls and drift in a run or a file."),
     "drill": Deferred("cliffwatch.cli.drill.command", "drill", "Soak a small emulated drive, to try everything."),
     "part": Deferred("cliffwatch.cli.main", "part"),

@@ -42,7 +42,7 @@ from cliffwatch.gate.holding import HeldTarget, hold
 from cliffwatch.gate.objections import OBJECTIONS, Objection, require_clear
 from cliffwatch.gate.run_directory import remove_run_directory, run_directory
 from cliffwatch.gate.sameness import is_same_device, is_same_directory, shares_a_drive
-from cliffwatch.gate.space import notes_on_plan, objections_to_plan
+from cliffwatch.gate.space import free_bytes_of, notes_on_plan, objections_to_plan
 from cliffwatch.gate.target_keys import combined_key, targets_overlap
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "device_objections",
     "directory_of",
     "examine",
+    "free_bytes_of",
     "hold",
     "is_same_device",
     "is_same_directory",

@@ -47,6 +47,14 @@ def objections_to_plan(
     return objections
 
 
+def free_bytes_of(examination: Examination) -> int | None:
+    """Bytes that are free to this user on the volume of a directory target; None for other targets."""
+    if examination.directory is None:
+        return None
+    space = os.statvfs(examination.path.parent)
+    return space.f_bavail * space.f_frsize
+
+
 def notes_on_plan(examination: Examination, plan: LoadPlan, memory_bytes: int) -> list[str]:
     """A note if the page cache may answer reads in place of the drive, which affects the result; else empty."""
     largest = sum(write.size_bytes for write in plan.writes)

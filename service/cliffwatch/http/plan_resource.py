@@ -31,7 +31,8 @@ class PlanBody(BaseModel):
     the sentence to give as `target.confirmation`, `confirmations` has those of all targets; null where none is needed.
     `planned_seconds` is the length of the load, `lasts` that of each phase in words. `drives` are drives of other hosts
     that the run would watch; empty if it would watch the drives below its targets. `part_names` are those of the parts
-    of several targets, in the same order.
+    of several targets, in the same order. `free_bytes` is the free space of the volume that the first directory is on,
+    `drive_bytes` the size of all drives below the targets; null where neither is known.
     """
 
     run_id: str
@@ -48,6 +49,8 @@ class PlanBody(BaseModel):
     confirmation: str | None
     confirmations: list[str | None]
     drives: list[str]
+    free_bytes: int | None
+    drive_bytes: int | None
     planned_seconds: float
     lasts: str
     workload: Workload
@@ -58,6 +61,7 @@ def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
     first, plans = plan.parts[0], [part.plan for part in plan.parts]
     written = [each.written_bytes for each in plans if each.written_bytes is not None]
     confirmations = [confirmation_of(part) for part in plan.parts]
+    sizes = {drive.major_minor: drive.size_bytes for part in plan.parts for drive in part.examination.drives}
     return PlanBody(
         run_id=plan.run_id,
         target=request.target,
@@ -79,6 +83,8 @@ def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
         confirmation=confirmations[0],
         confirmations=confirmations,
         drives=list(plan.drives),
+        free_bytes=next((part.free_bytes for part in plan.parts if part.free_bytes is not None), None),
+        drive_bytes=sum(sizes.values()) or None,
         planned_seconds=plan.workload.phases.load_seconds,
         lasts=plan.workload.phases.words,
         workload=plan.workload,
