@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.cli.machine import Machine
 
 from cliffwatch.base.errors import Problem
+from cliffwatch.cli.main import COMMANDS
 from cliffwatch.cli.soak_workload import Sizes, plan_lines, soak_workload
 from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.engines.storage.load import StorageLoad
@@ -97,6 +98,14 @@ def test_the_plan_says_what_will_be_known_and_what_not(given: dict[str, Any], li
     found = plan_lines(given)
     assert len(found) == 5
     assert [line for line in lines if line not in found] == []
+
+
+def test_the_command_alone_prints_the_command_for_what_people_have(idle: Machine) -> None:
+    done = idle.run()
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("      cliffwatch ")]
+    assert shown == ["soak", "run", "analyze", "drill"]
+    assert set(shown) <= set(COMMANDS)
 
 
 def test_nothing_is_started_without_an_answer(machine: Machine) -> None:

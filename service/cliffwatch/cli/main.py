@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.session import EXIT_INTERRUPTED, OutputOption, Session, session_of
 from cliffwatch.cli.tree import CommandTree, Deferred, DeferredGroup
 
@@ -46,10 +46,33 @@ COMMANDS = {
 }
 
 
+#: Printed by the command alone: what people come with, and the command for it.
+FIRST_COMMANDS = (
+    "Soak tests that say, while they run, when, where and why latency fell off a cliff.",
+    "",
+    "  a directory, a drive, a broker or a database?",
+    "      cliffwatch soak /mnt/test",
+    "  a system that others load, and a Prometheus that knows it?",
+    "      cliffwatch run start observe-redpanda --target observed:orders",
+    "  a log of fio, pgbench, k6 and others, or a CSV?",
+    "      cliffwatch analyze soak.csv",
+    "  nothing yet, to see how it looks?",
+    "      cliffwatch drill",
+    "",
+    "`cliffwatch up` starts the service of this machine; `cliffwatch --help` lists all commands.",
+)
+
+
 class _Root(DeferredGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.defer(COMMANDS)
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        if not arguments and not context.resilient_parsing:
+            put(*FIRST_COMMANDS)
+            context.exit()
+        return super().parse_args(context, arguments)
 
 
 app = CommandTree(

@@ -29,7 +29,9 @@ def soak(
             autocompletion=completion.targets,
         ),
     ],
-    length: Annotated[str, typer.Option("--for", help="How long the load lasts, such as 10m or 36h.")] = "10m",
+    length: Annotated[
+        str, typer.Option("--for", envvar="CLIFFWATCH_SOAK_FOR", help="How long the load lasts, such as 10m or 36h.")
+    ] = "10m",
     save: Annotated[
         Path | None, typer.Option("--save", help="Write the workload that was chosen to this YAML file.")
     ] = None,
