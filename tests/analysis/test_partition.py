@@ -1,4 +1,4 @@
-"""The partition of a signal is the best of all that are possible."""
+"""The partition of a signal is the best of all that are possible; and up to where the change at an edge lasts."""
 
 from itertools import pairwise
 
@@ -7,6 +7,7 @@ import pytest
 
 from cliffwatch.analysis.offline import partition
 from cliffwatch.analysis.offline.partition import segment_edges
+from cliffwatch.analysis.offline.segments import ends_of_rises
 from cliffwatch.analysis.run_arrays import Array
 
 
@@ -50,3 +51,21 @@ def test_edges_of_a_long_signal_are_at_a_stride(monkeypatch: pytest.MonkeyPatch)
     edges = segment_edges(noise, 5, 60.0)
     assert set(edges) <= {440, 451}
     assert edges
+
+
+@pytest.mark.parametrize(
+    ("levels", "ends"),
+    [
+        # A small edge within a rise does not end it, and is itself as long as before.
+        ([0.0, 1.5, 1.52, 0.0], [60, 60, 80]),
+        ([0.0, 1.5, 1.3, 0.0], [60, 60, 80]),
+        # Half of the rise is gone, or what follows is a change itself.
+        ([0.0, 1.0, 0.8, 0.6, 0.4], [80, 60, 80, 100]),
+        ([0.0, 1.0, 2.0, 2.0], [40, 80, 80]),
+        ([0.0, 0.1, 0.12, 0.0], [40, 60, 80]),
+        ([1.0, 0.0, 0.1, 0.0], [40, 60, 80]),
+    ],
+)
+def test_a_rise_lasts_until_it_has_come_back_or_changed_again(levels: list[float], ends: list[int]) -> None:
+    column = np.repeat(np.array(levels), 20)
+    assert ends_of_rises(column, list(range(20, 20 * len(levels), 20))) == ends

@@ -130,6 +130,25 @@ def test_a_rise_that_was_higher_at_first_does_not_pass_either() -> None:
         assert not any(passes(plan.more(*laid)).values())
 
 
+@searched(
+    plan=healthy,
+    kind=st.sampled_from([Kind.SLOWER, Kind.CLIENT]),
+    size=st.sampled_from([2.0, 5.0, 40.0]),
+    start=st.integers(LEARNED_HOURS * HOUR + 10, 8 * HOUR),
+    windows=st.sampled_from([400, 500, 700]),
+)
+def test_a_rise_of_more_than_an_hour_does_not_pass(
+    plan: Plan, kind: Kind, size: float, start: int, windows: int
+) -> None:
+    assert not any(passes(plan.more(Trouble(kind, start, windows, size))).values())
+
+
+@pytest.mark.parametrize("seed", [293, 294])
+def test_a_small_edge_within_a_rise_does_not_hide_it(seed: int) -> None:
+    plan = Plan(seed, hours=HOURS, noise=0.03, rate=50.0)
+    assert not any(passes(plan.more(Trouble(Kind.CLIENT, 2222, 700, 5.0))).values())
+
+
 @searched(plan=healthy, laid=st.lists(troubles(), min_size=1, max_size=3))
 def test_both_modes_agree_but_for_what_came_back_soon(plan: Plan, laid: list[Trouble]) -> None:
     """During the run it is not known yet what comes back: offline drops brief excursions that are rare."""

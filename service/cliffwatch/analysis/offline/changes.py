@@ -108,11 +108,12 @@ def _changes(view: View) -> list[Finding]:
 
 
 def _judged(client: Array, edges: list[int]) -> list[tuple[segments.Edge, int]]:
-    """The edges with room on both sides, each measured, and where the next one is."""
+    """The edges with room on both sides, each measured, and up to where its change lasts."""
     bounds = [0, *edges, len(client)]
+    lasting = segments.ends_of_rises(client, edges)
     return [
         (segments.judge_edge(client, edge, previous, following, edges), following)
-        for previous, edge, following in zip(bounds, edges, bounds[2:], strict=False)
+        for previous, edge, following in zip(bounds, edges, lasting, strict=False)
         if edge - previous >= EDGE_BLOCKS_BEFORE and following - edge >= 2
     ]
 

@@ -10,7 +10,7 @@ from cliffwatch.analysis.offline.partition import segment_edges
 from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import MEDIAN_ERROR, NORMAL, ONE_SIGMA, middle
-from cliffwatch.analysis.thresholds import SEGMENT_PENALTY, SEGMENT_RATIO
+from cliffwatch.analysis.thresholds import SEGMENT_CONTRADICTED_RATIO, SEGMENT_PENALTY, SEGMENT_RATIO
 
 _SEGMENT_MINIMUM = 5
 #: Most blocks before and after an edge whose medians are the levels there.
@@ -23,6 +23,8 @@ _MEANS_BLOCKS, _MEANS_LEAST = (1, 5, 20, 30), 12
 _SIGMA_UNKNOWN, _SIGMA_LEAST = 0.1, 1e-3
 #: Blocks of the rolling median, and standard deviations around it, to which a column is clipped before it is segmented.
 _USUAL_BLOCKS, _USUAL_SIGMAS = 15, 3.0
+#: Part of a rise by which the level may change within it.
+_WITHIN_PART = 0.25
 #: Least number of segments for which a column has room; divisor of the span after a change, for the distance between
 #: places; least blocks after a change for a measured spread; and number of medians whose mean is the lowest level.
 _SEGMENTS_LEAST, _OVERLAP, _AFTER_LEAST, _LOWEST = 4, 4, 6, 3
@@ -119,6 +121,30 @@ def _comes_back(levels: list[float]) -> bool:
     within, after = apart[:-1], apart[-1]
     is_one_sided = min(within) > 0 or max(within) < 0
     return is_one_sided and abs(after) < 0.5 * max(abs(each) for each in within) and after < log_ratio(SEGMENT_RATIO)
+
+
+def ends_of_rises(column: Array, edges: list[int]) -> list[int]:
+    """For each edge, the block up to which its change lasts: the next edge, but for a rise the next one that is large
+    enough to be a change itself, or that is large beside the rise, or after which half of the rise is gone.
+
+    Otherwise a rise of hours would be cut in two by a small edge within it, each part too short to count.
+    """
+    bounds = [0, *edges, len(column)]
+    levels = [float(np.median(column[a:b])) for a, b in pairwise(bounds)]
+    ends = []
+    for place in range(len(edges)):
+        before, height = levels[place], levels[place + 1] - levels[place]
+        within = max(log_ratio(SEGMENT_CONTRADICTED_RATIO), _WITHIN_PART * height)
+        last = place + 1
+        while (
+            height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)
+            and last + 1 < len(levels)
+            and abs(levels[last + 1] - levels[last]) < within
+            and levels[last + 1] >= before + height / 2
+        ):
+            last += 1
+        ends.append(bounds[last + 1])
+    return ends
 
 
 def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:
