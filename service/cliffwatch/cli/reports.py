@@ -1,5 +1,6 @@
 """`cliffwatch run report`: get a run's report, and make it if there is none."""
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -68,6 +69,13 @@ def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
     if made["is_provisional"]:
         say(f"run {run} is not finished: this report covers what was measured so far")
     return api.get_bytes(path)
+
+
+def as_markdown(api: ApiClient, run: str) -> str:
+    """A run's result as Markdown, from its report. Raises Problem."""
+    from cliffwatch.report.markdown import markdown
+
+    return markdown(json.loads(fetched(api, run, "json", anew=False))).rstrip()
 
 
 def _made_here(directory: Path, format_: str) -> bytes:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli import bundles, completion, export, library, reports
 from cliffwatch.cli.client import named_by_flag, path_of
 from cliffwatch.cli.comparison import NotWorseOption
@@ -29,6 +30,7 @@ from cliffwatch.cli.output import (
     print_facts,
     print_json,
     print_rows,
+    put,
     say,
     show,
     show_seconds,
@@ -167,11 +169,23 @@ def list_runs(
 
 
 @app.command("show")
-def show_run(context: typer.Context, run: RunArgument, output: OutputOption = None) -> None:
+def show_run(
+    context: typer.Context,
+    run: RunArgument,
+    format: Annotated[  # noqa: A002  # the flag's name
+        str, typer.Option("--format", help="text, or markdown: the result for a ticket or a pull request.")
+    ] = "text",
+    output: OutputOption = None,
+) -> None:
     """Show one run."""
     session = session_of(context)
+    if format not in ("text", "markdown"):
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not a format; formats: text, markdown")
     with session.client() as api:
         run = known_run(api, run)
+        if format == "markdown":
+            put(reports.as_markdown(api, run))
+            return
         body = api.get(path_of("runs", run))
         findings = api.list_all(path_of("runs", run, "findings"), _FINDINGS_SHOWN)
     said = [show(finding["detail"].get("summary")) for finding in findings]
