@@ -28,7 +28,13 @@ def test_a_baseline_that_was_slower_than_the_soak_is_said(baseline: float, soak:
     assert verdict.name is VerdictName.PASS
     assert bool(said) == is_said
     if baseline == 0.585:
-        assert "p99 was 585 ms in it, and later 77.7 ms for an hour" in said[0]
+        assert "the p99 of its median window was 585 ms, and later 77.7 ms for 1h, so" in said[0]
+
+
+def test_a_short_soak_is_not_said_to_have_lasted_an_hour() -> None:
+    rows = [f"{'baseline' if index < 30 else 'soak'},{0.5 if index < 30 else 0.1},900.0" for index in range(75)]
+    (said,) = [each for each in verdict_of(rows, "phase,p99,operations_per_second").reasons if "was slow" in each]
+    assert "and later 100 ms for 7m30s, so" in said
 
 
 def test_without_a_declared_baseline_nothing_is_said_of_one() -> None:

@@ -8,7 +8,7 @@ from cliffwatch.analysis.preprocessing import judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.span_lengths import HOUR
 from cliffwatch.analysis.thresholds import SLOW_BASELINE
-from cliffwatch.base.units import format_latency
+from cliffwatch.base.units import format_latency, format_length
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.series_name import series_words
 
@@ -23,23 +23,22 @@ def slow_baseline(series: Sequence[Series], samples: Sequence[Sample], notices: 
     for name in sorted(primary_series(series), key=lambda name: rank_of(known[name])):
         if known[name].role is not Role.LATENCY:
             continue
-        values = [(each.phase == Phase.BASELINE, each.values.get(name, 0.0)) for each in judged(samples, notices)]
-        levels = [_fastest_hour([value for is_baseline, value in values if is_baseline == of]) for of in (True, False)]
-        if None in levels:
-            continue
-        baseline, after = (level for level in levels if level is not None)
-        if baseline >= SLOW_BASELINE * after:
+        measured = [each for each in judged(samples, notices) if each.values.get(name, 0.0) > 0]
+        phases = [[each for each in measured if (each.phase == Phase.BASELINE) == of] for of in (True, False)]
+        baseline, after = (_fastest_hour(name, windows) for windows in phases)
+        if baseline is not None and after is not None and baseline[0] >= SLOW_BASELINE * after[0]:
             return (
-                f"The baseline was slow: {series_words(name)} was {format_latency(baseline)} in it, and later "
-                f"{format_latency(after)} for an hour, so that a rise up to the former is no finding."
+                f"The baseline was slow: the {series_words(name)} of its median window was "
+                f"{format_latency(baseline[0])}, and later {format_latency(after[0])} for {format_length(after[1])}, "
+                "so that a rise up to the former is no finding."
             )
     return ""
 
 
-def _fastest_hour(values: Sequence[float]) -> float | None:
-    """Lowest median of an hour of windows; of all, where they are fewer. None where too few were measured."""
-    found = [value for value in values if value > 0]
-    if len(found) < _LEAST:
+def _fastest_hour(name: str, windows: Sequence[Sample]) -> tuple[float, float] | None:
+    """Lowest median of an hour of windows, or of all where they are fewer, and how many seconds it is of. None where
+    too few were measured."""
+    if len(windows) < _LEAST:
         return None
-    hours = [found[first : first + HOUR] for first in range(0, max(1, len(found) - HOUR + 1), HOUR)]
-    return min(median(hour) for hour in hours)
+    hours = [windows[first : first + HOUR] for first in range(0, max(1, len(windows) - HOUR + 1), HOUR)]
+    return min((median(each.values[name] for each in hour), round(hour[-1].end - hour[0].start)) for hour in hours)
