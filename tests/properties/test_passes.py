@@ -105,6 +105,25 @@ def windows_of(plan: Plan, laid: list[Trouble], kinds: Collection[Kind]) -> set[
     return {window for span in spans for window in range(count)[span]}
 
 
+#: Soaks that passed once.
+_RISE = Trouble(Kind.SLOWER, 2450, 60, 1.3, 8, 73)
+_NOISY, _QUIET = Plan(9999, hours=HOURS, noise=0.15, rate=40_000.0), Plan(293, hours=HOURS, noise=0.03, rate=50.0)
+_SPIKES = Trouble(Kind.SLOWER, 1561, 6, 5.0, 7, 66), Trouble(Kind.CLIENT, 1702, 6, 5.0, 7, 506)
+_COMPACTING = Plan(823, hours=HOURS, noise=0.15, compaction=24, swing=0.08)
+ONCE_PASSED = {
+    "a rise that came eight times": _NOISY.more(_RISE),
+    "a rise that was higher at first by another": _NOISY.more(_RISE, replace(_RISE, times=1)),
+    "a small edge within a rise of the client": _QUIET.more(Trouble(Kind.CLIENT, 2222, 700, 5.0)),
+    "a rise of the client among compactions": _COMPACTING.more(Trouble(Kind.CLIENT, 2264, 500, 2.0)),
+    "spikes beside spikes": Plan(1125, hours=HOURS, noise=0.03, swing=0.08, rate=40_000.0).more(*_SPIKES),
+}
+
+
+@pytest.mark.parametrize("plan", ONCE_PASSED.values(), ids=ONCE_PASSED)
+def test_what_passed_once_does_not_pass(plan: Plan) -> None:
+    assert not any(passes(plan).values())
+
+
 @searched(plan=healthy)
 def test_a_healthy_soak_passes_in_both_modes(plan: Plan) -> None:
     for mode, verdict in verdicts_on(table_of(plan)).items():
@@ -123,13 +142,6 @@ def test_more_trouble_never_gives_a_better_verdict(plan: Plan, first: list[Troub
         assert not [mode for mode in MODES if all_of_it[mode] and not some[mode]]
 
 
-def test_a_rise_that_was_higher_at_first_does_not_pass_either() -> None:
-    plan = Plan(9999, hours=HOURS, noise=0.15, rate=40_000.0)
-    rise = Trouble(Kind.SLOWER, 2450, 60, 1.3, 8, 73)
-    for laid in ((rise,), (rise, replace(rise, times=1))):
-        assert not any(passes(plan.more(*laid)).values())
-
-
 @searched(
     plan=healthy,
     kind=st.sampled_from([Kind.SLOWER, Kind.CLIENT]),
@@ -141,12 +153,6 @@ def test_a_rise_of_more_than_an_hour_does_not_pass(
     plan: Plan, kind: Kind, size: float, start: int, windows: int
 ) -> None:
     assert not any(passes(plan.more(Trouble(kind, start, windows, size))).values())
-
-
-@pytest.mark.parametrize("seed", [293, 294])
-def test_a_small_edge_within_a_rise_does_not_hide_it(seed: int) -> None:
-    plan = Plan(seed, hours=HOURS, noise=0.03, rate=50.0)
-    assert not any(passes(plan.more(Trouble(Kind.CLIENT, 2222, 700, 5.0))).values())
 
 
 @searched(plan=healthy, laid=st.lists(troubles(), min_size=1, max_size=3))

@@ -244,7 +244,9 @@ SEGMENT_RATIO = 1.12
 SEGMENT_SIGNIFICANCE = 3.6
 SEGMENT_OWN_SIGNIFICANCE, SEGMENT_DEVICE_SIGNIFICANCE = 1.9, 2.2
 SEGMENT_ALONE_SIGNIFICANCE = 5.0
-SEGMENT_CONTRADICTED_SIGNIFICANCE, SEGMENT_CONTRADICTED_RATIO = 6.0, 1.25
+SEGMENT_CONTRADICTED_RATIO = 1.25
+#: Part of a rise by which the level may change within it; what changes more ends it.
+SEGMENT_WITHIN = 0.25
 #: A run that has degraded is noisy: a further change needs at least this ratio and this significance.
 FURTHER_RATIO, FURTHER_SIGNIFICANCE = 1.5, 6.0
 #: A rise that comes back within this many blocks was no change of level (45 min).

@@ -30,7 +30,6 @@ from cliffwatch.analysis.thresholds import (
     SEGMENT_CONFIDENCE_BY,
     SEGMENT_CONFIDENCE_MOST,
     SEGMENT_CONTRADICTED_RATIO,
-    SEGMENT_CONTRADICTED_SIGNIFICANCE,
     SEGMENT_DEVICE_ENOUGH,
     SEGMENT_DEVICE_SHARE,
     SEGMENT_DEVICE_SIGNIFICANCE,
@@ -212,12 +211,13 @@ def _finding(view: View, edge: segments.Edge, following: int, edges: list[int]) 
 
 
 def _stands_alone(view: View, edge: segments.Edge, lasts: int) -> bool:
-    """Whether a change that no device shows is clear enough for a finding; the thresholds are higher where a device was
-    measured."""
+    """Whether a change that no device shows is clear enough for a finding; where a device was measured, it also has to
+    be longer and higher."""
+    if edge.significance < SEGMENT_ALONE_SIGNIFICANCE:
+        return False
     if not view.devices:
-        return edge.significance >= SEGMENT_ALONE_SIGNIFICANCE and edge.height >= log_ratio(STEP_ALONE_RATIO)
-    is_large = edge.height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)
-    return lasts >= HOUR_BLOCKS and is_large and edge.significance >= SEGMENT_CONTRADICTED_SIGNIFICANCE
+        return edge.height >= log_ratio(STEP_ALONE_RATIO)
+    return lasts >= HOUR_BLOCKS and edge.height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)
 
 
 def _has_more_load(view: View, edge: int, lasts: int) -> bool:

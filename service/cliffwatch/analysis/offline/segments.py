@@ -10,7 +10,12 @@ from cliffwatch.analysis.offline.partition import segment_edges
 from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import MEDIAN_ERROR, NORMAL, ONE_SIGMA, middle
-from cliffwatch.analysis.thresholds import SEGMENT_CONTRADICTED_RATIO, SEGMENT_PENALTY, SEGMENT_RATIO
+from cliffwatch.analysis.thresholds import (
+    SEGMENT_CONTRADICTED_RATIO,
+    SEGMENT_PENALTY,
+    SEGMENT_RATIO,
+    SEGMENT_WITHIN,
+)
 
 _SEGMENT_MINIMUM = 5
 #: Most blocks before and after an edge whose medians are the levels there.
@@ -23,8 +28,6 @@ _MEANS_BLOCKS, _MEANS_LEAST = (1, 5, 20, 30), 12
 _SIGMA_UNKNOWN, _SIGMA_LEAST = 0.1, 1e-3
 #: Blocks of the rolling median, and standard deviations around it, to which a column is clipped before it is segmented.
 _USUAL_BLOCKS, _USUAL_SIGMAS = 15, 3.0
-#: Part of a rise by which the level may change within it.
-_WITHIN_PART = 0.25
 #: Least number of segments for which a column has room; divisor of the span after a change, for the distance between
 #: places; least blocks after a change for a measured spread; and number of medians whose mean is the lowest level.
 _SEGMENTS_LEAST, _OVERLAP, _AFTER_LEAST, _LOWEST = 4, 4, 6, 3
@@ -134,7 +137,7 @@ def ends_of_rises(column: Array, edges: list[int]) -> list[int]:
     ends = []
     for place in range(len(edges)):
         before, height = levels[place], levels[place + 1] - levels[place]
-        within = max(log_ratio(SEGMENT_CONTRADICTED_RATIO), _WITHIN_PART * height)
+        within = max(log_ratio(SEGMENT_CONTRADICTED_RATIO), SEGMENT_WITHIN * height)
         last = place + 1
         while (
             height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)

@@ -103,6 +103,9 @@ class Spikes:
         return best
 
     def forget(self) -> None:
+        """Forget the last spikes, which something explains; those long before them count for the run's normal rate."""
+        while self._train and self._train[-1].window - self._train[0].window > SPIKES_APART:
+            self._count_oldest()
         self._train.clear()
         self._height = 0.0
 
@@ -118,12 +121,13 @@ class Spikes:
         found = None
         for count in range(2, len(spikes) + 1):
             chosen = spikes[-count:]
-            if chosen[1].window - chosen[0].window > SPIKES_APART:
-                break
             height = min(one.height for one in chosen)
-            past = self._past[corroborated]
-            earlier = sum(one.height >= SPIKE_ALIKE * height for one in spikes[:-count])
-            seen = sum(past[max(0, int(SPIKE_ALIKE * height / _BIN)) :]) + earlier
+            # Of a longer time, there are many more ways to choose.
+            is_clear = corroborated and height > HEIGHT_OF_TWO
+            if (chosen[1] if is_clear else last).window - chosen[0].window > SPIKES_APART:
+                break
+            slot = _slot(SPIKE_ALIKE * height)
+            seen = sum(self._past[corroborated][slot:]) + sum(_slot(one.height) >= slot for one in spikes[:-count])
             expected = (seen + 1) / max(1, chosen[0].window) * (last.window - chosen[0].window + 1)
             if count == 2:
                 # Two spikes are enough if close together, the first like them in this run, and shown by the device too.
@@ -134,13 +138,30 @@ class Spikes:
         return found
 
     def _age(self, window: int) -> None:
-        """Count spikes that are too old for a train as part of the run's normal rate."""
-        while self._train and (window - self._train[0].window > SPIKES_APART or len(self._train) == _KEPT):
-            old = self._train.popleft()
-            slot = min(_BINS - 1, int(old.height / _BIN))
-            self._past[False][slot] += 1
-            if old.corroborated:
-                self._past[True][slot] += 1
+        """Count spikes that belong to no train any more as part of the run's normal rate: a train goes on while each
+        spike follows the one before it soon enough, however long it is."""
+        while self._train and (self._follower(window) - self._train[0].window > SPIKES_APART or self._is_full):
+            self._count_oldest()
+
+    def _count_oldest(self) -> None:
+        old = self._train.popleft()
+        slot = _slot(old.height)
+        self._past[False][slot] += 1
+        if old.corroborated:
+            self._past[True][slot] += 1
+
+    def _follower(self, window: int) -> int:
+        """Window of the spike after the oldest one; the present `window` where there is none yet."""
+        return self._train[1].window if len(self._train) > 1 else window
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._train) == _KEPT
+
+
+def _slot(height: float) -> int:
+    """Bin of a height (a logarithm), by which past spikes are counted."""
+    return min(_BINS - 1, max(0, int(height / _BIN)))
 
 
 def _chance(count: int, expected: float) -> float:
