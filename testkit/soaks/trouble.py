@@ -81,7 +81,7 @@ class Trouble:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Plan of a soak: `noise` is the standard deviation of single windows (a logarithm); `compaction` windows of ×2
-    come once an hour; `swing` is that of a day."""
+    come once an hour; `swing` is that of a day; `device`: whether a device was measured, too."""
 
     seed: int
     hours: int = 12
@@ -90,6 +90,7 @@ class Plan:
     swing: float = 0.0
     troubles: tuple[Trouble, ...] = ()
     rate: float = 800.0
+    device: bool = True
 
     def more(self, *troubles: Trouble) -> "Plan":
         return replace(self, troubles=(*self.troubles, *troubles))
@@ -125,6 +126,8 @@ def rows_of(plan: Plan) -> Rows:
     for trouble in plan.troubles:
         for span in trouble.spans(count):
             _lay(rows, trouble, span)
+    if not plan.device:
+        del columns["device_write_latency"]
     return rows
 
 

@@ -75,6 +75,7 @@ healthy = st.builds(
     compaction=st.sampled_from([0, 0, 12, 24]),
     swing=st.sampled_from([0.0, 0.08]),
     rate=st.sampled_from([50.0, 800.0, 40_000.0]),
+    device=st.booleans(),
 )
 starts = st.integers(LEARNED_HOURS * HOUR + 10, (HOURS - 1) * HOUR)
 

@@ -59,7 +59,7 @@ FIRST_COMMANDS = (
     "  nothing yet, to see how it looks?",
     "      cliffwatch drill",
     "",
-    "`cliffwatch up` starts the service of this machine; `cliffwatch --help` lists all commands.",
+    "`cliffwatch up` starts the service of this machine; `--help` lists all commands.",
 )
 
 
