@@ -5,11 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import yaml
 from testkit.checkout import ROOT
+from tests.cli.junit_cases import parsed
 from tests.cli.machine import Machine
 
 EXAMPLES = ROOT / "deploy" / "ci"
@@ -55,7 +55,7 @@ def test_the_verdict_is_the_job_s_and_the_files_are_there(
     scripts, always = example()
     assert [executed(script) for script in scripts] == [status]
     assert [executed(script) for script in always] == [0] * len(always)
-    suite = ElementTree.parse(tmp_path / "soak.xml").getroot()
+    suite = parsed((tmp_path / "soak.xml").read_bytes())
     assert bool(list(suite.iter("failure"))) == bool(status)
     assert (tmp_path / "soak.md").read_text().startswith(f"### {'▲ degraded' if status else '✓ pass'}: soak on ")
     assert "<!doctype html>" in (tmp_path / "report.html").read_text().lower()

@@ -116,6 +116,9 @@ ONCE_PASSED = {
     "a rise that was higher at first by another": _NOISY.more(_RISE, replace(_RISE, times=1)),
     "a small edge within a rise of the client": _QUIET.more(Trouble(Kind.CLIENT, 2222, 700, 5.0)),
     "a rise of the client among compactions": _COMPACTING.more(Trouble(Kind.CLIENT, 2264, 500, 2.0)),
+    "a rise of an hour among compactions": replace(_COMPACTING, seed=2560, swing=0.0, rate=50.0).more(
+        Trouble(Kind.CLIENT, 2560, 400, 2.0)
+    ),
     "spikes beside spikes": Plan(1125, hours=HOURS, noise=0.03, swing=0.08, rate=40_000.0).more(*_SPIKES),
 }
 

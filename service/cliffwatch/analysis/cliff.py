@@ -4,14 +4,17 @@
 cliffs the analysis of a whole run reports is also decided here.
 """
 
+import math
+
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind
-from cliffwatch.analysis.span_lengths import log_ratio
+from cliffwatch.analysis.span_lengths import HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
     AFFECTED_FROM,
     ALONE_CONFIDENCE,
     CLIFF_RATIO,
     CORROBORATED_CONFIDENCE,
     CORROBORATED_RATIO,
+    HOUR_RATIO,
     LASTED_CONFIDENCE,
     LASTED_RATIO,
     LASTED_WINDOWS,
@@ -58,10 +61,14 @@ def confidence_of(is_corroborated: bool, is_device_measured: bool) -> float:
 
 def is_cliff_by_itself(raised: Finding, window_seconds: float) -> bool:
     """Whether a finding raised during the run counts even if the whole run shows no such change: a large cliff, with a
-    high confidence or a very high ratio, that lasted long or has not ended."""
-    lasted = raised.until is None or raised.until - raised.onset >= LASTED_WINDOWS * window_seconds
+    high confidence or a very high ratio, that lasted long or has not ended; or any cliff to twice the level for an
+    hour."""
+    if raised.kind is not FindingKind.CLIFF:
+        return False
+    windows = math.inf if raised.until is None else (raised.until - raised.onset) / window_seconds
     is_sure = raised.confidence >= LASTED_CONFIDENCE or raised.ratio >= CORROBORATED_RATIO
-    return raised.kind is FindingKind.CLIFF and lasted and raised.ratio >= LASTED_RATIO and is_sure
+    is_large = windows >= LASTED_WINDOWS and raised.ratio >= LASTED_RATIO and is_sure
+    return is_large or (HOUR <= windows < math.inf and raised.ratio >= HOUR_RATIO)
 
 
 def is_unended(raised: Finding, end: float, window_seconds: float) -> bool:
