@@ -7,6 +7,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from testkit.kafka_broker import start_cluster
+from testkit.loops import MIB, loop_drive
+from testkit.postgres import running_server
 from tests.cli.machine import Machine
 
 from cliffwatch.base.errors import Problem
@@ -132,11 +135,40 @@ def test_a_target_that_is_refused_says_what_is_in_the_way(machine: Machine) -> N
     assert "the target is refused" in done.stderr
 
 
-@pytest.mark.real(why="two minutes of load on a directory")
-def test_a_directory_is_soaked_without_a_workload(machine: Machine, tmp_path: Path) -> None:
-    done = machine.run("soak", str(tmp_path), "--for", "2m", "--yes")
+def soaked(machine: Machine, text: str, *arguments: str) -> str:
+    """Soak a target for two minutes; returns what was printed to stdout."""
+    done = machine.run("soak", text, "--for", "2m", "--yes", *arguments)
     assert done.returncode in (0, 1), done.stderr
-    assert "verdict: " in done.stdout
+    assert "verdict: pass" in done.stdout or "verdict: degraded" in done.stdout, done.stdout
+    return done.stdout
+
+
+@pytest.mark.real(why="two minutes of load")
+def test_a_directory_is_soaked_without_a_workload(machine: Machine, tmp_path: Path) -> None:
+    soaked(machine, str(tmp_path))
     (run,) = machine.data("run", "list", "--workload", "soak-directory-2m")
     assert (run["state"], run["target"]["path"]) == ("finished", str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.real(why="two minutes of load on a drive")
+def test_a_drive_is_soaked_without_a_workload(machine: Machine, tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "drive", 256 * MIB) as drive:
+        target = f"device:{drive.file}"
+        sentence = machine.data("soak", target, "--dry-run")["confirmation"]
+        assert "8.9× their size (256.0 MiB) is written" in soaked(machine, target, "--confirm", sentence)
+
+
+@pytest.mark.real(why="two minutes of load on a broker")
+def test_a_broker_is_soaked_without_a_workload(machine: Machine, tmp_path: Path) -> None:
+    cluster = start_cluster(tmp_path)
+    try:
+        assert "none is watched below this target" in soaked(machine, f"broker:{cluster.bootstrap}")
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.real(why="two minutes of load on a server")
+def test_a_database_is_soaked_without_a_workload(machine: Machine) -> None:
+    with running_server() as server:
+        soaked(machine, f"postgres://{server.user}@127.0.0.1:{server.port}/postgres")

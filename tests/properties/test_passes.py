@@ -119,6 +119,9 @@ ONCE_PASSED = {
     "a rise of an hour among compactions": replace(_COMPACTING, seed=2560, swing=0.0, rate=50.0).more(
         Trouble(Kind.CLIENT, 2560, 400, 2.0)
     ),
+    "rises among compactions as high": Plan(
+        2751, hours=HOURS, noise=0.03, compaction=12, swing=0.08, device=False
+    ).more(Trouble(Kind.CLIENT, 1608, 200, 2.0, 6, 700)),
     "spikes beside spikes": Plan(1125, hours=HOURS, noise=0.03, swing=0.08, rate=40_000.0).more(*_SPIKES),
 }
 
@@ -166,8 +169,11 @@ def test_both_modes_agree_but_for_what_came_back_soon(plan: Plan, laid: list[Tro
     with_trouble = plan.more(*laid)
     offline, online = passes(with_trouble).values()
     if not offline and online:
-        # Five spikes of the client alone are a train afterwards; during the run they may still be chance.
-        assert sum(each.share(plan.hours * HOUR) for each in laid) < 0.025
+        # Five spikes of the client alone are a train afterwards; during the run they may still be chance. Without a
+        # device, rises of less than ×2 that come and go are found afterwards alone.
+        slight = {Kind.SLOWER, Kind.CLIENT} if not plan.device else set()
+        counted = [each for each in laid if each.kind not in slight or each.size >= 2.0]
+        assert sum(each.share(plan.hours * HOUR) for each in counted) < 0.025
     elif offline and not online:
         slow = [trouble for trouble in laid if trouble.kind in (Kind.SLOWER, Kind.CLIENT)]
         assert slow

@@ -20,6 +20,7 @@ from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Recurren
 from cliffwatch.analysis.online.levels import RollingLevel
 from cliffwatch.analysis.preprocessing import CoarseClock
 from cliffwatch.analysis.primary_series import primary_series, rank_of
+from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.sizes import band
 from cliffwatch.analysis.span_lengths import FAST, HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
@@ -33,6 +34,7 @@ from cliffwatch.analysis.thresholds import (
     LEAVE_PART,
     LONE_CONFIDENCE,
     MORE_LOAD,
+    OUTLAST,
     TRAIN_OVER_WINDOWS,
 )
 from cliffwatch.model.phase import Phase
@@ -253,14 +255,24 @@ class _Reference:
     def thresholds(self, healthy: float) -> tuple[float, float]:
         """Heights over `healthy` above which a window, and a median of a few windows, are high (logarithms)."""
         levels = np.array(self.levels)
-        medians = np.median(np.lib.stride_tricks.sliding_window_view(levels, _MEDIAN_WINDOWS), axis=1)
-        highest = [float(np.quantile(each, _REFERENCE_HIGHEST)) - healthy for each in (levels, medians)]
+        highest = [float(np.quantile(each, _REFERENCE_HIGHEST)) - healthy for each in (levels, _medians(levels))]
         single, middle = (max(log_ratio(ABOVE_RATIO), each + log_ratio(ABOVE_MARGIN)) for each in highest)
         return single, middle
 
+    def longest(self, healthy: float) -> int:
+        """Most windows in a row whose median of a few is high by `ABOVE_RATIO` alone, as in the run's compactions."""
+        high = _medians(np.array(self.levels)) - healthy > log_ratio(ABOVE_RATIO)
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], high, [False])))).reshape(-1, 2)
+        return int(max((after - first for first, after in edges), default=0))
+
+
+def _medians(levels: Array) -> Array:
+    return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(levels, _MEDIAN_WINDOWS), axis=1))
+
 
 class _Watched:
-    """State of one series: its reference, then a sum each of single windows and of medians of a few."""
+    """State of one series: its reference, then a sum each of single windows, of medians of a few, and of medians in
+    excursions that are no higher than the reference's own but outlast all of them."""
 
     def __init__(self, name: str, spans: _Spans) -> None:
         self.name = name
@@ -273,6 +285,8 @@ class _Watched:
         self._hour: list[float] = []
         self._last: deque[float] = deque(maxlen=_MEDIAN_WINDOWS)
         self._sums: tuple[_Sum, ...] = ()
+        #: Windows in a row that are high, and how many of them the run's own excursions may last.
+        self._high = self._usual = 0
         self._raised: _Sum | None = None
 
     def follow(self, sample: Sample) -> Finding | None:
@@ -285,14 +299,18 @@ class _Watched:
             if self._reference.takes(sample, level):
                 return None
             self._healthy = median(self._reference.levels)
-            self._sums = tuple(_Sum(each, self._spans) for each in self._reference.thresholds(self._healthy))
+            thresholds = (*self._reference.thresholds(self._healthy), log_ratio(ABOVE_RATIO))
+            self._sums = tuple(_Sum(each, self._spans) for each in thresholds)
+            self._usual = round(OUTLAST * self._reference.longest(self._healthy)) + FAST
         self._improve(level)
         self._last.append(level)
         middle = sorted(self._last)[len(self._last) // 2]
         # A coarse clock's next tick is no higher level.
         within_ticks = math.log1p(ABOVE_TICKS * self._clock.tick / math.exp(self._healthy))
-        for one, each in zip(self._sums, (level, middle), strict=True):
-            height = each - self._healthy
+        heights = [level - self._healthy, middle - self._healthy]
+        self._high = self._high + 1 if heights[1] > max(log_ratio(ABOVE_RATIO), within_ticks) else 0
+        outlasting = heights[1] if self._high > self._usual else min(heights[1], log_ratio(ABOVE_RATIO))
+        for one, height in zip(self._sums, (*heights, outlasting), strict=True):
             one.follow(sample.start, sample.end, height if height > within_ticks else min(height, one.threshold))
         return self._ended()
 
