@@ -92,13 +92,13 @@ class Machine:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
             [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
             env={name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
             | self.variables,
             cwd=self.directory,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,5 +1,6 @@
 """`cliffwatch soak TARGET`: the workload that is chosen, the plan in five lines, and what is asked before it starts."""
 
+import pty
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from testkit.kafka_broker import start_cluster
 from testkit.loops import MIB, loop_drive
 from testkit.postgres import running_server
-from tests.cli.machine import Machine
+from tests.cli.machine import PATIENCE_SECONDS, Machine
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.cli.main import COMMANDS
@@ -52,7 +53,9 @@ def test_the_workload_is_valid_for_its_target_and_lasts_as_long_as_asked(
     ("text", "seconds", "message"),
     [("synthetic:one", 119.0, "too short to judge"), ("observed:orders", 600.0, "loaded by others")],
 )
-def test_what_cannot_be_soaked_is_refused_with_the_remedy(text: str, seconds: float, message: str) -> None:
+def test_a_target_or_length_that_cannot_be_soaked_is_refused_with_the_remedy(
+    text: str, seconds: float, message: str
+) -> None:
     with pytest.raises(Problem) as caught:
         soak_workload(target(text), seconds, Sizes())
     assert message in caught.value.faults[0].message
@@ -72,7 +75,7 @@ def plan(written: int | None, drives: int | None, kind: str = "directory", **fie
             [
                 "writes     10.0 GiB in all; 1.0 GiB of it are kept until the end",
                 "lasts      10m: warm-up 30 s, baseline 2m, soak 7m30s",
-                "drives     2 % of their size (500.0 GiB) is written; most endure some hundred to some thousand times",
+                "drives     2 % of their size (500.0 GiB) is written; drives are rated for 550 to 5,500 times",
                 "will show  whether latency stays healthy for 7m30s of soak; no cliff that comes once the drive was "
                 "written over, which takes --for 9h",
                 "in the way nothing",
@@ -81,14 +84,22 @@ def plan(written: int | None, drives: int | None, kind: str = "directory", **fie
         (
             plan(30 * GIB, 10 * GIB),
             [
-                "drives     3.0× their size (10.0 GiB) is written; most endure some hundred to some thousand times",
+                "drives     3.0× their size (10.0 GiB) is written; drives are rated for 550 to 5,500 times",
                 "will show  whether latency stays healthy for 7m30s of soak, also once the drive was written over",
+            ],
+        ),
+        (
+            plan(None, 500 * GIB, "postgres"),
+            [
+                "drives     500.0 GiB; how much of it is written is not known",
+                "will show  whether latency stays healthy for 7m30s of soak; whether the drive is written over depends "
+                "on how fast the target is",
             ],
         ),
         (
             plan(None, None, "broker", objections=[{"code": "brokers_unreachable", "message": "no answer"}]),
             [
-                "writes     as much as the target takes in all",
+                "writes     as much as the target takes",
                 "drives     none is watched below this target",
                 "will show  whether latency stays healthy for 7m30s of soak; not whether a drive is the reason, since "
                 "none is watched",
@@ -126,6 +137,32 @@ def test_the_workload_that_was_chosen_can_be_saved_and_changed(machine: Machine)
     saved.write_text(yaml.safe_dump(document))
     done = machine.run("run", "start", "saved.yaml", "--target", "synthetic:saved", "--wait")
     assert done.stdout.startswith("verdict: degraded")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("kept.yaml", "kept.yaml: File exists; name another file"),
+        ("none/new.yaml", "none/new.yaml: No such file or directory; name a file that can be written"),
+    ],
+)
+def test_a_workload_is_saved_to_a_new_file_only(machine: Machine, name: str, message: str) -> None:
+    kept = machine.directory / "kept.yaml"
+    kept.write_text("mine")
+    done = machine.run("soak", "synthetic:unsaved", "--save", name, "--dry-run")
+    assert (done.returncode, f"--save: {message}" in done.stderr) == (2, True)
+    assert kept.read_text() == "mine"
+
+
+@pytest.mark.parametrize("answer", [b"n\n", b"\n", b"\x04"], ids=["no", "nothing", "end of input"])
+def test_a_soak_is_not_started_without_a_yes(machine: Machine, answer: bytes) -> None:
+    ours, theirs = pty.openpty()
+    with open(ours, "wb", buffering=0) as terminal, open(theirs, "rb") as stdin:
+        asked = machine.start("soak", "synthetic:refused", stdin=stdin.fileno())
+        terminal.write(answer)
+        _, err = asked.communicate(timeout=PATIENCE_SECONDS)
+    assert (asked.returncode, "[y/N]" in err, "Traceback" in err) == (1, True, False)
+    assert machine.data("run", "list", "--workload", "soak-synthetic-10m") == []
 
 
 def test_a_target_that_is_refused_says_what_is_in_the_way(machine: Machine) -> None:

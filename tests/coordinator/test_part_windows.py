@@ -49,7 +49,7 @@ def queues(until: float = NEVER) -> PartWindows:
     return PartWindows(DRIVES, 10.0, until)
 
 
-def test_what_a_part_completed_failed_and_skipped_is_there_beside_the_sum() -> None:
+def test_counts_of_each_part_stand_beside_the_sum() -> None:
     one, two = window(0, 10, 30), window(0, 10, 10)
     one.counters.update(errors=2, skipped=3)
     found = merged(0, 10, {"part-1": [one], "part-2": [two]}, DRIVES).counters

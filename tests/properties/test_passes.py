@@ -127,7 +127,7 @@ ONCE_PASSED = {
 
 
 @pytest.mark.parametrize("plan", ONCE_PASSED.values(), ids=ONCE_PASSED)
-def test_what_passed_once_does_not_pass(plan: Plan) -> None:
+def test_a_soak_that_once_passed_is_found(plan: Plan) -> None:
     assert not any(passes(plan).values())
 
 

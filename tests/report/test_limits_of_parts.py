@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from tests.report.documents import document_of
-from tests.report.two_targets import PARTS, ordered_on_two
+from tests.report.several_targets import PARTS, ordered_on_two
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.model.limits import ANY_PART, parse_limit

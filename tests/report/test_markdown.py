@@ -12,6 +12,10 @@ from cliffwatch.report.markdown import markdown
 from cliffwatch.report.schema.report import ReportDocument
 
 
+def plain(text: str) -> str:
+    return text.replace("\\", "")
+
+
 def document_in(directory: Path, plan: JournalPlan) -> ReportDocument:
     return cast(ReportDocument, document_of(make_journal(directory, plan)))
 
@@ -27,6 +31,17 @@ def test_a_run_that_fell_off_a_cliff_is_said_in_a_ticket(tmp_path: Path) -> None
     p99 = next(row for row in rows if row[0] == "| write p99")
     assert p99[2].removesuffix(" ms |") == f"{soak['p99_seconds'] * 1000:.3g}"
     assert lines[-1].startswith(f"Run `{document['run']['id']}`, measured 100.00 % of ")
+
+
+def test_a_finding_is_listed_once(tmp_path: Path) -> None:
+    """With the verdict's reasons, or below them."""
+    document = document_in(tmp_path / "run", PLAN)
+    text = markdown(document)
+    sentences = [finding["sentence"] for finding in document["findings"]]
+    assert sentences
+    assert [plain(text).count(plain(sentence)) for sentence in sentences] == [1] * len(sentences)
+    document["verdict"]["reasons"] = ["the reason"]
+    assert [plain(markdown(document)).count(plain(sentence)) for sentence in sentences] == [1] * len(sentences)
 
 
 def test_limits_say_whether_they_held_and_what_broke_them(tmp_path: Path) -> None:

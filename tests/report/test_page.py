@@ -11,7 +11,7 @@ import pytest
 from testkit.recorded_runs import LOAD_START, GapEvent, JournalPlan, make_journal
 from tests.journal.event_samples import HARMLESS, RAW
 from tests.report.pages import page_of
-from tests.report.two_targets import ordered_on_two
+from tests.report.several_targets import ordered_on_two
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad

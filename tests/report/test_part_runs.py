@@ -10,13 +10,14 @@ import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from tests.report.documents import document_of
 from tests.report.pages import page_of
-from tests.report.two_targets import ordered_on_two
+from tests.report.several_targets import ordered_on_two
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.coordinator.part_journals import PartJournals
 from cliffwatch.coordinator.part_windows import merged
 from cliffwatch.journal import files
 from cliffwatch.model.window import EngineWindow
+from cliffwatch.report.among_parts import AmongParts
 
 CLIFF, WINDOWS = 240, 400
 NUMBERS = {"left": ["259:0"], "right": ["259:0"]}
@@ -76,6 +77,14 @@ def test_a_finding_about_one_part_is_explained_by_that_part(directory: Path) -> 
     assert (before["requests_per_operation"], after["requests_per_operation"]) == (1.0, 1.0)
     assert after["device_seconds"] == pytest.approx(0.015, rel=0.01)
     assert before["client_seconds"] == pytest.approx(0.002, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "risen", "words"),
+    [(4.0, (), ", to 4.0× the others, none of which rose"), (4.0, ("nvme1n1",), ""), (1.1, (), "")],
+)
+def test_a_part_is_not_said_to_be_alone_where_another_rose(ratio: float, risen: tuple[str, ...], words: str) -> None:
+    assert AmongParts(ratio, risen).words == words
 
 
 def test_without_the_part_s_own_windows_those_of_the_run_explain_it_as_far_as_they_have_it(

@@ -74,7 +74,16 @@ def test_each_part_has_the_curve_of_its_worst_windows_and_of_its_stalls() -> Non
     assert {point.get("p99_seconds") for point in found["nvme0n1"]["curve"]} == {0.004}
 
 
-def test_of_many_parts_those_furthest_from_the_others_have_a_curve() -> None:
+def test_a_stalled_window_of_a_part_is_a_stall_in_its_curve_also_beside_a_latency() -> None:
+    """As in the run's curve: requests may have latencies although no operation was completed."""
+    stalled = window(1, nvme0n1=0.004, nvme1n1=0.07)
+    stalled.counters["nvme1n1/operations"] = 0
+    windows = [window(0, nvme0n1=0.004, nvme1n1=0.004), stalled]
+    found = {part["name"]: part for part in parts_document(ORDER, windows, {"append": latency(0.02)})}
+    assert found["nvme1n1"]["curve"] == [{"at": 10.0, "p99_seconds": 0.004}, {"at": 20.0, "stall_seconds": 0.0}]
+
+
+def test_the_16_parts_furthest_from_the_others_have_a_curve() -> None:
     names = tuple(f"nvme{number}n1" for number in range(20))
     order = order_of(*(f"directory:/mnt/{name}" for name in names), part_names=names)
     levels = {f"{name}/append": latency(0.004 + 0.001 * number) for number, name in enumerate(names)}

@@ -54,8 +54,7 @@ def soak(
     with session.client() as api:
         order["workload"], plan = _chosen(api, order, seconds)
         if save is not None:
-            save.write_text(yaml.safe_dump(order["workload"], sort_keys=False, allow_unicode=True))
-            say(f"the workload was written to {save}")
+            _save(order["workload"], save)
         if how is Output.JSON and dry_run:
             print_json(plan)
         else:
@@ -84,10 +83,25 @@ def _chosen(api: ApiClient, order: dict[str, Any], seconds: float) -> tuple[dict
     return fitted, plan if fitted == workload else api.post("/runs/plan", order | {"workload": fitted})
 
 
+def _save(workload: dict[str, Any], path: Path) -> None:
+    """Write a workload document to a new file. Raises Problem, also where the file exists."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            yaml.safe_dump(workload, file, sort_keys=False, allow_unicode=True)
+    except OSError as error:
+        remedy = "name another file" if isinstance(error, FileExistsError) else "name a file that can be written"
+        fault = FieldFault("--save", f"{path}: {error.strerror}; {remedy}")
+        raise Problem(Code.BAD_REQUEST, "the workload cannot be saved", [fault]) from error
+    say(f"the workload was written to {path}")
+
+
 def _ask(target: str) -> None:
-    """Ask at the terminal whether to start. Raises Problem without a terminal."""
+    """Ask at the terminal whether to start; any other answer than yes, or none, ends the command. Raises Problem
+    without a terminal."""
     if not sys.stdin.isatty():
         raise Problem(Code.BAD_REQUEST, f"nothing was started on {target}: there is no terminal to ask; give --yes")
     say(f"Start this soak on {target}? [y/N]")
-    if input("> ").strip().lower() not in ("y", "yes"):
+    sys.stderr.write("> ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise typer.Exit(1)

@@ -7,8 +7,8 @@ from typing import Any
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.units import format_length, format_ratio, format_share, format_size
 
-#: Bytes per second that are written to files, a drive or a broker: a quarter of what a SATA SSD takes, so that the
-#: drive and not the rate decides about latency, and enough to write a drive of 1 TB over twice in 36 hours.
+#: Bytes per second that are written to files, a drive or a broker: far less than a SATA SSD takes (about 500 MB), so
+#: that a healthy drive has no queue, and enough to write a drive of 1 TB over twice in 36 hours.
 RATE, RATE_BYTES = "20MB", 20_000_000
 #: The shortest soak; and lengths from which windows are longer than a second.
 SHORTEST_SECONDS, _LONG_SECONDS = 120.0, 3600.0
@@ -19,6 +19,8 @@ _BASELINE_SHARE, _BASELINE_MOST = 0.2, 5400.0
 _MEBIBYTE = 1 << 20
 _KEPT_LEAST, _KEPT_SHARE, _PARTITION_BYTES, _PARTITIONS = 64 * _MEBIBYTE, 0.5, 48 * _MEBIBYTE, 24
 _RECORD_BYTES, _TRANSACTIONS = 1024, 100
+#: Times that a drive may be written over within its warranty of five years: ratings from 0.3 to 3 times a day.
+_RATED_TIMES = "550 to 5,500"
 #: Writers of a drive, each to a region of its own (MiB): together they write all of it.
 _BLOCK_BYTES, _WRITERS, _LEAST_REGION = 16_384, 4, 1
 
@@ -97,11 +99,11 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     the way."""
     total, seconds, drives = plan.get("written_bytes"), float(plan["planned_seconds"]), plan.get("drive_bytes")
     kept = sum(write["size_bytes"] for write in plan.get("writes") or [])
-    written = "as much as the target takes" if total is None else format_size(total)
+    written = "as much as the target takes" if total is None else f"{format_size(total)} in all"
     where = f"; {format_size(kept)} of it are kept until the end" if plan["target"]["kind"] == "directory" else ""
     objections = [each["message"] for each in plan.get("objections") or [] if each["code"] != "confirmation_missing"]
     return [
-        f"writes     {written} in all{where}",
+        f"writes     {written}{where}",
         f"lasts      {format_length(seconds)}: {plan['lasts']}",
         f"drives     {_wear(total, drives)}",
         f"will show  {_knowledge(plan, total, drives, seconds)}",
@@ -116,7 +118,7 @@ def _wear(total: int | None, drives: int | None) -> str:
         return f"{format_size(drives)}; how much of it is written is not known"
     times = total / drives
     share = f"{format_share(times)} of" if times < 1 else format_ratio(times)
-    return f"{share} their size ({format_size(drives)}) is written; most endure some hundred to some thousand times"
+    return f"{share} their size ({format_size(drives)}) is written; drives are rated for {_RATED_TIMES} times"
 
 
 def _knowledge(plan: Mapping[str, Any], total: int | None, drives: int | None, seconds: float) -> str:
@@ -124,9 +126,11 @@ def _knowledge(plan: Mapping[str, Any], total: int | None, drives: int | None, s
     known = f"whether latency stays healthy for {soak} of soak"
     if not drives:
         return f"{known}; not whether a drive is the reason, since none is watched"
-    if total and total < drives:
-        length = _hours(drives, total, seconds)
-        return f"{known}; no cliff that comes once the drive was written over, which takes --for {length}"
+    if total is None:
+        return f"{known}; whether the drive is written over depends on how fast the target is"
+    if total < drives:
+        length = f", which takes --for {_hours(drives, total, seconds)}" if total else ""
+        return f"{known}; no cliff that comes once the drive was written over{length}"
     return f"{known}, also once the drive was written over"
 
 

@@ -45,10 +45,10 @@ def worst_curve_of_part(windows: Sequence[JournalWindow], part: str, name: str) 
     own = of_part(part, name)
     points = []
     for window in windows:
-        p99 = window.latency.get(own, {}).get("p99")
-        # The part's own view is made only where it may have stalled: most windows have a latency.
-        stall = stall_of(as_part(window, part)) if p99 is None else None
-        points.append(CurvePoint(window.end, p99, stall))
+        # The part's own view is made only where it may have stalled.
+        completed = window.counters.get(of_part(part, "operations"), 0)
+        stall = stall_of(as_part(window, part)) if not completed else None
+        points.append(CurvePoint(window.end, window.latency.get(own, {}).get("p99") if stall is None else None, stall))
     return _worst(points)
 
 
