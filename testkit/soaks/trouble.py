@@ -13,13 +13,13 @@ import numpy as np
 from testkit.soaks.noise import autoregressive
 from testkit.soaks.soak import Column
 
-from cliffwatch.analysis.csv_table import read_table
 from cliffwatch.analysis.finding import Finding
 from cliffwatch.analysis.isolated import isolated_rises, isolated_sentence
 from cliffwatch.analysis.online.replay import Replayed, replayed
 from cliffwatch.analysis.run_analysis import analysis
-from cliffwatch.analysis.run_evidence import FindingSummary
-from cliffwatch.analysis.table import Table
+from cliffwatch.analysis.run_evidence import FindingSummary, RunEvidence
+from cliffwatch.analysis.table import COLUMNS, Row, Table
+from cliffwatch.analysis.table import table_of as table_of_rows
 from cliffwatch.analysis.table_evidence import evidence_of_table
 from cliffwatch.analysis.verdict import degrades, judge
 from cliffwatch.analysis.wording import sentence_of
@@ -185,7 +185,17 @@ def merged(rows: Rows, by: int) -> Rows:
 
 
 def table_of(plan: Plan) -> Table:
-    return read_table(csv_of(rows_of(plan)))
+    """The table that `cliffwatch analyze` reads of the soak's CSV, but for the last digits of its numbers."""
+    rows = rows_of(plan)
+    names = list(rows.columns)
+    columns = zip(*(rows.columns[name].tolist() for name in names), strict=True)
+    windows = [dict(zip(names, values, strict=True)) for values in columns]
+    read = [
+        Row(at, {}, {name: value for name, value in values.items() if value == value})
+        for at, values, is_present in zip(rows.times.tolist(), windows, rows.present.tolist(), strict=True)
+        if is_present
+    ]
+    return table_of_rows({name: COLUMNS[name] for name in names if name in COLUMNS}, read)
 
 
 def findings_in(table: Table, mode: str) -> list[Finding]:
@@ -194,13 +204,13 @@ def findings_in(table: Table, mode: str) -> list[Finding]:
 
 def verdict_on(table: Table, mode: str) -> Verdict:
     """The verdict of `cliffwatch analyze --mode MODE` on a table."""
-    return _judged(table, findings_in(table, mode))
+    return _judged(table, findings_in(table, mode), evidence_of_table(table, (), ""))
 
 
 def verdicts_on(table: Table) -> dict[str, Verdict]:
     """`verdict_on` a table by mode, for which online detection, most of the work, is replayed once."""
-    online = _replayed(table)
-    return {mode: _judged(table, _findings(table, mode, online)) for mode in MODES}
+    online, evidence = _replayed(table), evidence_of_table(table, (), "")
+    return {mode: _judged(table, _findings(table, mode, online), evidence) for mode in MODES}
 
 
 def _replayed(table: Table) -> Replayed:
@@ -213,10 +223,11 @@ def _findings(table: Table, mode: str, online: Replayed) -> list[Finding]:
     return analysis(table.series, table.samples, table.notices, table.window_seconds, online)
 
 
-def _judged(table: Table, findings: Sequence[Finding]) -> Verdict:
+def _judged(table: Table, findings: Sequence[Finding], evidence: RunEvidence) -> Verdict:
+    """The verdict on findings; `evidence` is that of the table without them."""
     known = {one.name: one for one in table.series}
     said: Sequence[tuple[Finding, str]] = [(one, sentence_of(one, known[one.series], None, known)) for one in findings]
     summaries = tuple(FindingSummary(one.kind.value, words) for one, words in said if degrades(one, known))
     isolated = isolated_rises(table.series, table.samples, table.notices, findings, table.window_seconds)
     words = isolated_sentence(isolated, table.samples[0].start)
-    return judge(evidence_of_table(table, summaries, not_asked_for(said), words))
+    return judge(replace(evidence, findings=summaries, client_limited=not_asked_for(said), isolated=words))

@@ -191,14 +191,14 @@ def test_both_modes_agree_but_for_what_came_back_soon(plan: Plan, laid: list[Tro
 def test_the_same_soak_said_differently_has_the_same_verdict(
     plan: Plan, laid: list[Trouble], shift: float, by: int
 ) -> None:
-    """Shifted in time always; in longer windows where there is no trouble, or much of it."""
+    """As a CSV, shifted in time, always; in longer windows where there is no trouble, or much of it."""
     with_trouble = plan.more(*laid)
     rows = rows_of(with_trouble)
-    expected = verdict_on(read_table(csv_of(rows)), "offline").name is VerdictName.PASS
-    shifted = read_table(csv_of(rows, shift_seconds=shift))
-    assert (verdict_on(shifted, "offline").name is VerdictName.PASS) == expected
+    expected = verdict_on(table_of(with_trouble), "offline").name is VerdictName.PASS
+    written = read_table(csv_of(rows, shift_seconds=shift))
+    assert (verdict_on(written, "offline").name is VerdictName.PASS) == expected
     large = any(each.size >= 5.0 and each.share(plan.hours * HOUR) > 0.2 for each in laid)
-    if not laid or large:
+    if by > 1 and (not laid or large):
         longer = read_table(csv_of(merged(rows, by)))
         assert (verdict_on(longer, "offline").name is VerdictName.PASS) == expected
 
@@ -213,14 +213,16 @@ def test_the_same_soak_said_differently_has_the_same_verdict(
 def test_a_restart_does_not_hide_a_rise_that_lasts(
     plan: Plan, declared: int, restart: float, rise: float, size: float
 ) -> None:
-    """A restart before the rise, or in it, in a run whose healthy level was declared or learned for hours."""
+    """A restart before the rise, or in it, in a run whose healthy level was declared or learned for hours. Of a
+    declared baseline that a compaction made as slow as the rise, it is said."""
     first = max(declared or LEARNED_HOURS * HOUR, int(rise * HOURS * HOUR)) + 10
     table = table_of(plan.more(Trouble(Kind.SLOWER, first, HOURS * HOUR, size)))
     phases = [RunPhase.BASELINE if index < declared else None for index in range(len(table.samples))]
     samples = tuple(replace(each, phase=phase) for each, phase in zip(table.samples, phases, strict=True))
     notice = Notice(samples[int(restart * first)].start, "restart")
     for mode, verdict in verdicts_on(replace(table, samples=samples, notices=(notice,))).items():
-        assert verdict.name is not VerdictName.PASS, mode
+        may_pass = size <= 2.0 and declared and any(each.startswith("The baseline was slow") for each in verdict.reasons)
+        assert verdict.name is not VerdictName.PASS or may_pass, mode
 
 
 def _blank(rows: Rows, column: str, how: str, span: slice) -> None:
