@@ -11,6 +11,7 @@ import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
 from tests.analysis.executed_run import ExecutedRun, execute_plan
 
+from cliffwatch.analysis.sizes import before_rise
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_ratio
 from cliffwatch.journal import EventType, JournalReader
@@ -157,3 +158,28 @@ def test_a_run_without_a_baseline_yet_is_reported_against_what_it_was_before_the
     before = [window.latency["append"]["p99"] or 0.0 for window in windows[: round(found["onset_seconds"])]]
     assert found["baseline"] == pytest.approx(median(before), rel=0.05)
     assert at_window(plan, 0) == windows[0].start
+
+
+LOW, HIGH, HIGHER = [0.0, 0.1, -0.1] * 10, [1.0, 1.1, 0.9] * 10, [3.0, 3.1, 2.9] * 10
+
+
+@pytest.mark.parametrize(
+    ("levels", "healthy"),
+    [
+        (LOW + LOW, 60),
+        (LOW + HIGH, 30),
+        (LOW + HIGH + HIGHER, 30),
+        (LOW + LOW + HIGH[:6], 60),
+        (LOW + LOW + HIGH[:5], 65),
+        (LOW[:12] + HIGH + HIGH, 12),
+        (LOW[:6] + HIGH + HIGH, 66),
+        (LOW + HIGH[:-1], 59),
+        (HIGH + LOW, 60),
+        (LOW + HIGH + LOW, 90),
+        (LOW[:20] + HIGH[:6] + LOW[:10] + HIGHER, 36),
+        (LOW + [0.3 + each for each in LOW], 60),
+        ([], 0),
+    ],
+)
+def test_a_baseline_is_what_came_before_a_rise_that_lasts_to_its_end(levels: list[float], healthy: int) -> None:
+    assert before_rise(np.array(levels)) == healthy

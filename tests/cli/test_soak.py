@@ -1,5 +1,6 @@
 """`cliffwatch soak TARGET`: the workload that is chosen, the plan in five lines, and what is asked before it starts."""
 
+import os
 import pty
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def test_a_workload_is_saved_to_a_new_file_only(machine: Machine, name: str, mes
 @pytest.mark.parametrize("answer", [b"n\n", b"\n", b"\x04"], ids=["no", "nothing", "end of input"])
 def test_a_soak_is_not_started_without_a_yes(machine: Machine, answer: bytes) -> None:
     ours, theirs = pty.openpty()
-    with open(ours, "wb", buffering=0) as terminal, open(theirs, "rb") as stdin:
+    with os.fdopen(ours, "wb", buffering=0) as terminal, os.fdopen(theirs, "rb") as stdin:
         asked = machine.start("soak", "synthetic:refused", stdin=stdin.fileno())
         terminal.write(answer)
         _, err = asked.communicate(timeout=PATIENCE_SECONDS)

@@ -122,6 +122,9 @@ ONCE_PASSED = {
     "rises among compactions as high": Plan(
         2751, hours=HOURS, noise=0.03, compaction=12, swing=0.08, device=False
     ).more(Trouble(Kind.CLIENT, 1608, 200, 2.0, 6, 700)),
+    "spikes below higher ones": Plan(3, hours=HOURS, noise=0.03, swing=0.08, rate=40_000.0, device=False).more(
+        Trouble(Kind.CLIENT, 1919, 1, 150.0, 3, 61), Trouble(Kind.SLOWER, 3195, 6, 10.0, 8, 66)
+    ),
     "spikes beside spikes": Plan(1125, hours=HOURS, noise=0.03, swing=0.08, rate=40_000.0).more(*_SPIKES),
 }
 
@@ -221,8 +224,31 @@ def test_a_restart_does_not_hide_a_rise_that_lasts(
     samples = tuple(replace(each, phase=phase) for each, phase in zip(table.samples, phases, strict=True))
     notice = Notice(samples[int(restart * first)].start, "restart")
     for mode, verdict in verdicts_on(replace(table, samples=samples, notices=(notice,))).items():
-        may_pass = size <= 2.0 and declared and any(each.startswith("The baseline was slow") for each in verdict.reasons)
+        may_pass = (
+            size <= 2.0 and declared and any(each.startswith("The baseline was slow") for each in verdict.reasons)
+        )
         assert verdict.name is not VerdictName.PASS or may_pass, mode
+
+
+@searched(
+    plan=healthy,
+    declared=st.sampled_from([90, 180, 540, 1440]),
+    place=st.floats(0.0, 1.0),
+    kind=st.sampled_from([Kind.SLOWER, Kind.CLIENT]),
+    size=st.sampled_from([2.0, 5.0, 40.0]),
+)
+def test_a_rise_within_the_declared_baseline_does_not_pass(
+    plan: Plan, declared: int, place: float, kind: Kind, size: float
+) -> None:
+    """From five minutes after the baseline phase begins: what rises sooner may be a warm-up. A rise that is no higher
+    than the run's compactions may be taken for one."""
+    first = 30 + int(place * (declared - 30))
+    assume(first > 3 * plan.compaction and (size > 2.0 or not plan.compaction))
+    table = table_of(plan.more(Trouble(kind, first, HOURS * HOUR, size)))
+    phases = [RunPhase.BASELINE if index < declared else RunPhase.SOAK for index in range(len(table.samples))]
+    samples = tuple(replace(each, phase=phase) for each, phase in zip(table.samples, phases, strict=True))
+    for mode, verdict in verdicts_on(replace(table, samples=samples)).items():
+        assert verdict.name is not VerdictName.PASS, mode
 
 
 def _blank(rows: Rows, column: str, how: str, span: slice) -> None:

@@ -4,8 +4,6 @@
 cliffs the analysis of a whole run reports is also decided here.
 """
 
-import math
-
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind
 from cliffwatch.analysis.span_lengths import HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
@@ -59,16 +57,17 @@ def confidence_of(is_corroborated: bool, is_device_measured: bool) -> float:
     return ALONE_CONFIDENCE if is_device_measured else UNMEASURED_CONFIDENCE
 
 
-def is_cliff_by_itself(raised: Finding, window_seconds: float) -> bool:
+def is_cliff_by_itself(raised: Finding, end: float, window_seconds: float) -> bool:
     """Whether a finding raised during the run counts even if the whole run shows no such change: a large cliff, with a
     high confidence or a very high ratio, that lasted long or has not ended; or any cliff to twice the level for an
-    hour."""
+    hour. `end`: of the load."""
     if raised.kind is not FindingKind.CLIFF:
         return False
-    windows = math.inf if raised.until is None else (raised.until - raised.onset) / window_seconds
+    lasted = ((end if raised.until is None else raised.until) - raised.onset) / window_seconds
     is_sure = raised.confidence >= LASTED_CONFIDENCE or raised.ratio >= CORROBORATED_RATIO
-    is_large = windows >= LASTED_WINDOWS and raised.ratio >= LASTED_RATIO and is_sure
-    return is_large or (HOUR <= windows < math.inf and raised.ratio >= HOUR_RATIO)
+    is_long = raised.until is None or lasted >= LASTED_WINDOWS
+    is_large = is_long and raised.ratio >= LASTED_RATIO and is_sure
+    return is_large or (lasted >= HOUR and raised.ratio >= HOUR_RATIO)
 
 
 def is_unended(raised: Finding, end: float, window_seconds: float) -> bool:

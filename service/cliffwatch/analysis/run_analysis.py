@@ -60,7 +60,7 @@ def _changes(
     found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
     unended = [one for one in raised if is_unended(one, samples[-1].end, window_seconds)] if samples else []
     found = [each for each in found if not _is_sudden(each, unended, found, window_seconds)]
-    lasting = _lasting(raised, found, unended, is_short=_is_short(samples), window_seconds=window_seconds)
+    lasting = _lasting(raised, found, unended, samples, window_seconds) if samples else []
     found = sorted([*found, *lasting], key=lambda finding: finding.onset)
     reported = with_detection(found, raised, window_seconds)
     meter = Meter(series, samples, notices)
@@ -138,18 +138,18 @@ def _lasting(
     raised: Sequence[Finding],
     found: Sequence[Finding],
     unended: Sequence[Finding],
-    *,
-    is_short: bool,
+    samples: Sequence[Sample],
     window_seconds: float,
 ) -> list[Finding]:
     """Raised findings that count although they are part of no change in `found`: large cliffs, `unended` changes, and
     in a run too short to fit a drift to, a drift that lasts to the end."""
     worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
+    is_short, end = _is_short(samples), samples[-1].end
     return [
         one
         for one in raised
         if one in unended
-        or is_cliff_by_itself(one, window_seconds)
+        or is_cliff_by_itself(one, end, window_seconds)
         or (is_short and one.kind is FindingKind.DRIFT and one.until is None)
         if not any(_covers(each, one, window_seconds) for each in worse)
     ]

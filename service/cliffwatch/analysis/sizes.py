@@ -6,7 +6,8 @@ measured:
 
     baseline   the median window of the baseline phase (of a long one, of its lowest hour); in a run that declares none,
                the mean of the medians of its three lowest hours after the first; and while a run has neither, the
-               median window of the last three hours before the onset
+               median window of the last three hours before the onset; without what follows a rise by `BASELINE_ROSE`
+               that lasted to the end of these windows
     band       the 5th to the 95th percentile of those windows: where nine of ten healthy windows are
     level      the median of the first `LEVEL_WINDOWS` windows since the onset; of a drift, of the last hour of windows;
                of spikes, of their peaks
@@ -24,11 +25,18 @@ from dataclasses import replace
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Series, Size
 from cliffwatch.analysis.primary_series import rank_of
-from cliffwatch.analysis.span_lengths import FAST, HOUR
-from cliffwatch.analysis.thresholds import AFFECTED_FROM
+from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR
+from cliffwatch.analysis.thresholds import (
+    AFFECTED_FROM,
+    BASELINE_APART,
+    BASELINE_LEAST,
+    BASELINE_ROSE,
+    BASELINE_WINDOWS,
+)
 from cliffwatch.model.part_names import split_part
 
 #: Windows since the onset whose median is the level that a change has reached (10 min).
@@ -41,16 +49,47 @@ _BAND = (0.05, 0.95)
 _PEAKS = 60
 
 
-def band(levels: Sequence[float]) -> tuple[float, float]:
+def band(levels: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
     """Band of these windows, in the series' unit: nine of ten lie in it. `levels` are logarithms."""
     low, high = np.quantile(np.array(levels), _BAND)
     return math.exp(float(low)), math.exp(float(high))
 
 
-def baseline_of(series: str, level: float, levels: Sequence[float], start: float, end: float) -> Baseline:
+def baseline_of(
+    series: str, level: float, levels: Sequence[float] | NDArray[np.float64], start: float, end: float
+) -> Baseline:
     """Baseline of this `level`, with the band of its windows' `levels` (all logarithms)."""
     low, high = band(levels)
     return Baseline(series, math.exp(level), start, end, low, high)
+
+
+def before_rise(levels: NDArray[np.float64]) -> int:
+    """Number of the first `levels` (logarithms) that precede every rise by `BASELINE_ROSE` or more that lasted to their
+    end; all of them where there is none, or where they are too few to distinguish it from noise.
+
+    A phase that was declared healthy may contain the cliff itself, and then most of it is not what healthy is.
+    """
+    count = len(levels)
+    if count < BASELINE_WINDOWS:
+        return count
+    while (found := _last_rise(levels[:count])) is not None:
+        count = found
+    return count
+
+
+def _last_rise(levels: NDArray[np.float64]) -> int | None:
+    """Place of the split of `levels` into a lower part and a higher one that fits best (least squares)."""
+    count = len(levels)
+    if count < BASELINE_LEAST + BLOCK:
+        return None
+    sizes = np.arange(BASELINE_LEAST, count - BLOCK + 1)
+    left = np.cumsum(levels - levels.mean())[BASELINE_LEAST - 1 : count - BLOCK]
+    place = int(sizes[np.argmax(left**2 / sizes + left**2 / (count - sizes))])
+    before, since = levels[:place], levels[place:]
+    low, high = float(np.median(before)), float(np.median(since))
+    between = (low + high) / 2
+    is_apart = np.mean(before < between) >= BASELINE_APART[0] and np.mean(since > between) >= BASELINE_APART[1]
+    return place if high - low >= math.log(BASELINE_ROSE) and is_apart else None
 
 
 def recent_baseline(series: str, before: Sequence[tuple[float, float]]) -> Baseline | None:
@@ -58,6 +97,7 @@ def recent_baseline(series: str, before: Sequence[tuple[float, float]]) -> Basel
     recent = list(before)[-RECENT_WINDOWS:]
     if not recent:
         return None
+    recent = recent[: before_rise(np.array([level for _, level in recent]))]
     levels = [level for _, level in recent]
     return baseline_of(series, median(levels), levels, recent[0][0], recent[-1][0])
 

@@ -7,6 +7,7 @@ from cliffwatch.analysis.finding import Notice, Role, Sample
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
 from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 from cliffwatch.analysis.slow_baseline import slow_baseline
+from cliffwatch.analysis.stalls import LONGEST_SECONDS
 from cliffwatch.analysis.table import Table
 
 #: Criteria of a run's verdict that a table does not hold; `_LONGEST` is one where the table has no column `max`.
@@ -24,7 +25,8 @@ _NAMED = 5
 def not_judged(table: Table) -> str:
     """Sentence on the criteria that the verdict on a table leaves out."""
     has_longest = table.slowest is not None or any(series.quantile == 1.0 for series in table.series)
-    missing = (*_NOT_HELD, *(() if has_longest else (_LONGEST,)), *_NEVER_HELD)
+    is_found = (_slowest(table) or (0.0, 0.0))[0] >= LONGEST_SECONDS
+    missing = (*_NOT_HELD, *(() if has_longest or is_found else (_LONGEST,)), *_NEVER_HELD)
     return f"Not judged, because a table does not hold it: {', '.join(missing)}."
 
 
@@ -87,9 +89,12 @@ def _is_measured(sample: Sample, known: Mapping[str, Role]) -> bool:
 
 
 def _slowest(table: Table) -> tuple[float, float] | None:
-    """Latency (at least) of the slowest operation, and when it completed; None where it is not known."""
-    longest = [series.name for series in table.series if series.quantile == 1.0]
-    found = [(value, sample.end) for sample in table.samples for name in longest if (value := sample.values.get(name))]
+    """Latency (at least) of the slowest operation, and when it completed; None where none is known. An operation took
+    at least as long as any quantile or mean of its window."""
+    latencies = [series.name for series in table.series if series.role is Role.LATENCY]
+    found = [
+        (value, sample.end) for sample in table.samples for name in latencies if (value := sample.values.get(name))
+    ]
     if table.slowest is not None:
         found.append(table.slowest)
     return max(found, default=None)

@@ -20,6 +20,10 @@ CLIFF_RATIO = 1.5
 AFFECTED_FROM = 1.3
 #: Windows that are not judged after a notice, such as of a restart (20 min): caches and queues fill again.
 NOTICE_MASK = 120
+#: A declared baseline of so many windows ends where the level rose by this ratio and stayed up to the phase's end, if
+#: so many came before the rise, and these shares of the windows before and since are on their side of the middle
+#: between the levels: before it, there may have been excursions.
+BASELINE_WINDOWS, BASELINE_ROSE, BASELINE_LEAST, BASELINE_APART = 60, 1.7, 12, (0.6, 0.9)
 #: A declared baseline that is slower by this ratio than an hour after it was slow, and is said to be.
 SLOW_BASELINE = 1.5
 #: Windows of history after which an undeclared warm-up counts as over in online detection (4 h).
@@ -330,8 +334,8 @@ TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES = SPIKES_APART, 10
 # Rare spikes (online/rare_spikes.py).
 
 #: Spikes are one kind if the lowest of them is this many times the recent level, and a gap separates it from the
-#: highest of all other rises, no narrower than the spread of their own heights.
-RARE_RATIO = 8.0
+#: highest of all other rises, no narrower than the spread of their own heights, or this wide (a ratio).
+RARE_RATIO, RARE_CLEAR = 8.0, 5.0
 #: Least gap (a ratio) by least number of spikes: the fewer there are, the likelier it is that the gap is chance.
 RARE_GAPS = ((8, 1.6), (5, 2.5), (3, 5.0))
 #: Ratio to the recent level from which a window is part of a rise, rare spike or not.

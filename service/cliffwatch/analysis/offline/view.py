@@ -7,6 +7,7 @@ import numpy as np
 from cliffwatch.analysis.finding import Role
 from cliffwatch.analysis.offline import segments
 from cliffwatch.analysis.run_arrays import Array, RunArrays
+from cliffwatch.analysis.sizes import before_rise
 from cliffwatch.analysis.span_lengths import HOUR_BLOCKS
 from cliffwatch.analysis.thresholds import BLOCKS_LEAST, EDGE_BLOCKS_BEFORE, WARM_UP_BLOCKS
 
@@ -48,8 +49,12 @@ def view_of(whole: RunArrays, name: str) -> View | None:
     rates = [one for one in whole.names(Role.RATE) if np.isfinite(whole.blocks[one][known]).mean() > 0.5]
     rate = segments.filled(whole.blocks[rates[0]])[known] if rates else None
     if whole.baseline_end:
-        # The baseline phase itself is healthy: judging begins after it.
-        skip = int(np.searchsorted(known, whole.block_of(whole.baseline_end)))
+        # The baseline phase itself is healthy, up to a rise that lasts: judging begins with the block in which it ends.
+        measured = np.flatnonzero(np.isfinite(whole.levels[name][: whole.baseline_end]))
+        healthy = before_rise(whole.levels[name][measured])
+        end = int(measured[healthy]) if healthy < len(measured) else whole.baseline_end
+        block = whole.block_of(end - 1) if whole.size > 1 else whole.block_of(end)
+        skip = int(np.searchsorted(known, block))
     else:
         skip = min(WARM_UP_BLOCKS, count // _SKIPPED_PART)
     return View(whole, name, known.astype(np.float64), whole.blocks[name][known], devices, rate, min(skip, count - 1))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cliffwatch.analysis.finding import Baseline, Role, Series
 from cliffwatch.analysis.preprocessing import CoarseClock, block_level
-from cliffwatch.analysis.sizes import RECENT_WINDOWS, band, baseline_of, recent_baseline
+from cliffwatch.analysis.sizes import RECENT_WINDOWS, band, baseline_of, before_rise, recent_baseline
 from cliffwatch.analysis.span_lengths import (
     BLOCK,
     FAST,
@@ -258,11 +258,12 @@ class Channel:
                 self._phase_values.append(level)
         elif self._phase_values and not self.declared and len(self._phase_values) >= FAST:
             values = np.array(self._phase_values)
+            values = values[: before_rise(values)]
             hour = HOUR_BLOCKS * BLOCK
             pieces = [values[at : at + hour] for at in range(0, max(1, len(values) - hour + 1), hour)]
             self.declared = True
             level = min(middle(piece) for piece in pieces)
-            self.baseline = baseline_of(self.series.name, level, self._phase_values, self._phase_start, start)
+            self.baseline = baseline_of(self.series.name, level, values, self._phase_start, start)
             self._phase_values, self._hour_values = [], []
 
     def _logarithm(self, value: float) -> float | None:

@@ -20,6 +20,7 @@ from cliffwatch.analysis.span_lengths import HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
     LOAD_ROSE,
     LONE_CONFIDENCE,
+    RARE_CLEAR,
     RARE_FROM_START,
     RARE_GAPS,
     RARE_RATIO,
@@ -41,6 +42,7 @@ _RISE = log_ratio(RARE_RISE)
 _BIN = 0.05
 _BINS = 400
 _LOWEST_BIN = int(log_ratio(RARE_RATIO) / _BIN)
+_CLEAR_BINS = int(log_ratio(RARE_CLEAR) / _BIN)
 #: Number of last spikes whose heights, lengths and distances are reported.
 _KEPT = 200
 #: Nine of ten windows lie between these quantiles.
@@ -183,7 +185,7 @@ class _Watched:
                 break
             count += self._bins[place]
             gap, spread = place - below, occupied[0] - place
-            if gap * _BIN >= _gap_needed(count) and gap >= spread:
+            if gap * _BIN >= _gap_needed(count) and gap >= min(spread, _CLEAR_BINS):
                 found = place
         return found
 
