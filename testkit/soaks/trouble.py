@@ -18,12 +18,13 @@ from cliffwatch.analysis.isolated import isolated_rises, isolated_sentence
 from cliffwatch.analysis.online.replay import Replayed, replayed
 from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.run_evidence import FindingSummary, RunEvidence
-from cliffwatch.analysis.table import COLUMNS, Row, Table
+from cliffwatch.analysis.table import COLUMNS, PHASE_COLUMN, Row, Table
 from cliffwatch.analysis.table import table_of as table_of_rows
 from cliffwatch.analysis.table_evidence import evidence_of_table
 from cliffwatch.analysis.verdict import degrades, judge
 from cliffwatch.analysis.wording import sentence_of
 from cliffwatch.analysis.work import not_asked_for
+from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import Verdict
 
 WINDOW_SECONDS = 10.0
@@ -81,7 +82,8 @@ class Trouble:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Plan of a soak: `noise` is the standard deviation of single windows (a logarithm); `compaction` windows of ×2
-    come once an hour; `swing` is that of a day; `device`: whether a device was measured, too."""
+    come once an hour; `swing` is that of a day; `device`: whether a device was measured, too; the first `declared`
+    windows are the baseline phase."""
 
     seed: int
     hours: int = 12
@@ -91,6 +93,7 @@ class Plan:
     troubles: tuple[Trouble, ...] = ()
     rate: float = 800.0
     device: bool = True
+    declared: int = 0
 
     def more(self, *troubles: Trouble) -> "Plan":
         return replace(self, troubles=(*self.troubles, *troubles))
@@ -98,11 +101,16 @@ class Plan:
 
 @dataclass(slots=True)
 class Rows:
-    """Columns of a soak's windows, NaN where nothing was measured, and which windows are there."""
+    """Columns of a soak's windows, NaN where nothing was measured; which windows are there, and how many of the first
+    are a declared baseline."""
 
     times: Column
     columns: dict[str, Column]
     present: np.ndarray = field(default_factory=lambda: np.ones(0, dtype=np.bool_))
+    declared: int = 0
+
+    def phase(self, index: int) -> str:
+        return (Phase.BASELINE if index < self.declared else Phase.SOAK).value
 
 
 def rows_of(plan: Plan) -> Rows:
@@ -122,7 +130,7 @@ def rows_of(plan: Plan) -> Rows:
         "skipped": np.zeros(count),
     }
     times: Column = at * np.float64(WINDOW_SECONDS)
-    rows = Rows(times, columns, np.ones(count, dtype=np.bool_))
+    rows = Rows(times, columns, np.ones(count, dtype=np.bool_), plan.declared)
     for trouble in plan.troubles:
         for span in trouble.spans(count):
             _lay(rows, trouble, span)
@@ -158,11 +166,13 @@ def csv_of(rows: Rows, *, shift_seconds: float = 0.0) -> list[str]:
     """Lines of the CSV that `cliffwatch analyze` reads."""
     names = list(rows.columns)
     table = np.column_stack([rows.columns[name] for name in names])
-    lines = [",".join(["elapsed_seconds", *names])]
-    for at, row, is_present in zip(rows.times.tolist(), table.tolist(), rows.present.tolist(), strict=True):
-        if is_present:
+    phase = [PHASE_COLUMN] if rows.declared else []
+    lines = [",".join(["elapsed_seconds", *phase, *names])]
+    for index, (at, row) in enumerate(zip(rows.times.tolist(), table.tolist(), strict=True)):
+        if rows.present[index]:
             values = ("" if value != value else f"{value:.9g}" for value in row)
-            lines.append(",".join([f"{at + shift_seconds:.3f}", *values]))
+            phase = [rows.phase(index)] if rows.declared else []
+            lines.append(",".join([f"{at + shift_seconds:.3f}", *phase, *values]))
     return lines
 
 
@@ -181,7 +191,7 @@ def merged(rows: Rows, by: int) -> Rows:
     for name in ("errors", "skipped"):
         columns[name] = rows.columns[name][:count].reshape(-1, by).sum(axis=1)
     present = np.asarray(rows.present[:count].reshape(-1, by).all(axis=1))
-    return Rows(rows.times[:count:by], columns, present)
+    return Rows(rows.times[:count:by], columns, present, rows.declared // by)
 
 
 def table_of(plan: Plan) -> Table:
@@ -191,9 +201,10 @@ def table_of(plan: Plan) -> Table:
     columns = zip(*(rows.columns[name].tolist() for name in names), strict=True)
     windows = [dict(zip(names, values, strict=True)) for values in columns]
     read = [
-        Row(at, {}, {name: value for name, value in values.items() if value == value})
-        for at, values, is_present in zip(rows.times.tolist(), windows, rows.present.tolist(), strict=True)
-        if is_present
+        Row(at, texts, {name: value for name, value in windows[index].items() if value == value})
+        for index, at in enumerate(rows.times.tolist())
+        if rows.present[index]
+        for texts in [{PHASE_COLUMN: rows.phase(index)} if rows.declared else {}]
     ]
     return table_of_rows({name: COLUMNS[name] for name in names if name in COLUMNS}, read)
 

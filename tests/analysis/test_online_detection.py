@@ -123,6 +123,16 @@ def test_the_baseline_is_the_declared_phases_and_degradation_does_not_raise_it()
     assert detector.ratios["append.p99", "fast"] == pytest.approx(6, rel=0.3)
 
 
+def test_a_baseline_ends_where_the_level_rose_within_its_phase() -> None:
+    detector = OnlineDetector(SERIES, 1.0)
+    for sample in drill(3, cliff=70):
+        detector.feed(sample, True)
+    baseline = detector.baselines["append.p99"]
+    assert baseline.level == pytest.approx(0.004, rel=0.15)
+    assert baseline.start == START + 30
+    assert baseline.end == pytest.approx(START + 70, abs=2)
+
+
 def test_the_baseline_of_an_undeclared_run_is_neither_its_warm_ups_nor_its_degradations() -> None:
     soak = lognormal.make(9, ("cliff",), ("warm_up",), HOURS).only("p99")
     detector = OnlineDetector(soak.series(), soak.window_seconds)

@@ -62,9 +62,11 @@ def assert_page(busy: Machine, watch: StatusWatch) -> None:
 
     def measured() -> bool:
         watch.ask()
-        return "remaining 59m" in shown(watch).partition("begun-last ")[0] and "publish p50" in shown(watch)
+        text = shown(watch)
+        has_begun = re.search(r"^begun-last +soak", text, re.MULTILINE)
+        return "remaining 59m" in text.partition("begun-last ")[0] and "publish p50" in text and has_begun is not None
 
-    wait_until(measured, "a window of the first run")
+    wait_until(measured, "a window of the first run, and the soak of the other")
     text = shown(watch)
     assert text.startswith(f"the service is ready at http://127.0.0.1:{busy.port}\n")
     lines = text.splitlines()

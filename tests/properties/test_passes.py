@@ -76,6 +76,7 @@ healthy = st.builds(
     swing=st.sampled_from([0.0, 0.08]),
     rate=st.sampled_from([50.0, 800.0, 40_000.0]),
     device=st.booleans(),
+    declared=st.sampled_from([0, 540]),
 )
 starts = st.integers(LEARNED_HOURS * HOUR + 10, (HOURS - 1) * HOUR)
 

@@ -29,7 +29,7 @@ from cliffwatch.base.units import (
 RUN = "falls"
 LOAD = {"time": "virtual", "cliff_after": "3h", "cliff_ratio": 40}
 #: Views that have the sentence of the finding.
-TEXTS = ("run page", "report", "run show", "junit", "metrics")
+TEXTS = ("run page", "report", "run show", "markdown", "junit", "metrics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,7 @@ def views(machine: Machine, browser: Browser) -> dict[str, str]:
         "report": seen(page, f"/runs/{RUN}/report"),
         "finding": machine.run("--output", "json", "run", "show", RUN).stdout,
         "run show": machine.run("run", "show", RUN).stdout,
+        "markdown": machine.run("run", "show", RUN, "--format", "markdown").stdout,
         "junit": (machine.directory / "junit.xml").read_text(),
         "metrics": httpx.get(f"{base}/metrics").text,
     }

@@ -259,11 +259,12 @@ class Channel:
         elif self._phase_values and not self.declared and len(self._phase_values) >= FAST:
             values = np.array(self._phase_values)
             values = values[: before_rise(values)]
+            end = self._phase_start + (start - self._phase_start) * len(values) / len(self._phase_values)
             hour = HOUR_BLOCKS * BLOCK
             pieces = [values[at : at + hour] for at in range(0, max(1, len(values) - hour + 1), hour)]
             self.declared = True
             level = min(middle(piece) for piece in pieces)
-            self.baseline = baseline_of(self.series.name, level, values, self._phase_start, start)
+            self.baseline = baseline_of(self.series.name, level, values, self._phase_start, end)
             self._phase_values, self._hour_values = [], []
 
     def _logarithm(self, value: float) -> float | None:
