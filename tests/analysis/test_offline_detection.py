@@ -13,11 +13,12 @@ from testkit.soaks.scoring import score
 from testkit.soaks.soak import Soak
 from tests.analysis.drills import SERIES, START, drill
 
-from cliffwatch.analysis.finding import Finding, FindingKind, Notice
+from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Sample
 from cliffwatch.analysis.offline import onset
 from cliffwatch.analysis.offline.changes import analyse
+from cliffwatch.analysis.offline.view import view_of
 from cliffwatch.analysis.online.replay import replay, with_detection
-from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.run_arrays import Array, whole_run
 
 GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue, heavy], ids=["lognormal", "queue", "heavy"])
 MINUTE = 60.0
@@ -198,3 +199,23 @@ def test_a_step_in_noise_that_looks_like_a_ramp_is_found(generator: ModuleType, 
     (finding,) = analysed(soak)
     assert finding.kind is FindingKind.STEP
     assert abs(finding.onset - soak.truths[0].onset) <= 5 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("windows", "baseline", "rise", "judged_from"),
+    [(1800, 99, 0, 96), (1800, 96, 0, 96), (1800, 96, 49, 48), (100, 40, 0, 40), (100, 61, 31, 31)],
+)
+def test_judging_begins_with_the_block_in_which_the_baseline_ends(
+    windows: int, baseline: int, rise: int, judged_from: int
+) -> None:
+    """A declared baseline ends with its phase, or where its level rose for good."""
+    levels = [0.005 if not rise or index < rise else 0.05 for index in range(windows)]
+    samples = [
+        Sample(index, index + 1, {"append.p99": level}, "baseline" if index < baseline else "soak")
+        for index, level in enumerate(levels)
+    ]
+    whole = whole_run(SERIES, samples, [], 1.0)
+    assert whole is not None
+    view = view_of(whole, "append.p99")
+    assert view is not None
+    assert view.skip_window == judged_from

@@ -11,7 +11,7 @@ import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
 from tests.analysis.executed_run import ExecutedRun, execute_plan
 
-from cliffwatch.analysis.sizes import before_rise
+from cliffwatch.analysis.sizes import before_rise, recent_baseline
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_ratio
 from cliffwatch.journal import EventType, JournalReader
@@ -183,3 +183,10 @@ LOW, HIGH, HIGHER = [0.0, 0.1, -0.1] * 10, [1.0, 1.1, 0.9] * 10, [3.0, 3.1, 2.9]
 )
 def test_a_baseline_is_what_came_before_a_rise_that_lasts_to_its_end(levels: list[float], healthy: int) -> None:
     assert before_rise(np.array(levels)) == healthy
+
+
+def test_a_baseline_of_recent_windows_leaves_out_what_rose() -> None:
+    recent = recent_baseline("p99", [(float(start), level) for start, level in enumerate(LOW + HIGH)])
+    assert recent is not None
+    assert recent.level == pytest.approx(1.0)
+    assert recent.end == 29.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.analysis.drills import SERIES, START
 
-from cliffwatch.analysis.cliff import is_by_size, is_within_baseline
+from cliffwatch.analysis.cliff import is_by_size, is_cliff_by_itself, is_within_baseline
 from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Sample, Size
 from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
@@ -89,3 +89,23 @@ def test_small_cliffs_and_small_unraised_steps_are_not_reported(
     size = Size(Baseline("append.p99", 1.0, 0.0, 50.0, 0.9, 1.3), level, level)
     finding = Finding(kind, 60.0, "append.p99", 1.0, level, level, 0.9, detected=detected, size=size)
     assert is_by_size(finding, 50.0) is reported
+
+
+@pytest.mark.parametrize(
+    ("kind", "ratio", "confidence", "until", "counts"),
+    [
+        (FindingKind.CLIFF, 2.1, 0.8, None, True),  # twice the level for the hour to the end
+        (FindingKind.CLIFF, 2.1, 0.8, 360.0, True),
+        (FindingKind.CLIFF, 2.1, 0.8, 350.0, False),
+        (FindingKind.CLIFF, 1.9, 0.8, None, False),
+        (FindingKind.CLIFF, 3.1, 0.8, 350.0, False),
+        (FindingKind.CLIFF, 3.1, 0.95, 350.0, True),
+        (FindingKind.CLIFF, 3.1, 0.95, 20.0, False),
+        (FindingKind.STEP, 9.0, 0.95, None, False),
+    ],
+)
+def test_a_raised_cliff_counts_by_itself_if_it_is_large_and_lasts(
+    kind: FindingKind, ratio: float, confidence: float, until: float | None, counts: bool
+) -> None:
+    raised = Finding(kind, 0.0, "append.p99", 1.0, ratio, ratio, confidence, detected=60.0, until=until)
+    assert is_cliff_by_itself(raised, 360.0, 1.0) is counts

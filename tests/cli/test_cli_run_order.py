@@ -145,6 +145,11 @@ def test_at_a_terminal_the_sentence_is_typed(
     assert "Everything on this device will be lost" in shown.err
 
 
+def test_the_end_of_input_confirms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(""))
+    assert ask_for_confirmation({"writes": [], "command": [], "confirmation": "erase S123"}, "erase S123") == ""
+
+
 def test_without_a_terminal_the_sentence_has_to_come_with_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

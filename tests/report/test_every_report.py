@@ -171,6 +171,18 @@ def test_a_report_is_printed_dark_on_light_with_all_of_its_charts(tmp_path: Path
     assert [sum(map(int, re.findall(r"\d+", each)[:3])) > 3 * 128 for each in (paper, ink)] == [True, False]
     for hidden in opened.page.query_selector_all(".jump, #reset, #span"):
         assert not hidden.is_visible(), hidden.evaluate("(each) => each.outerHTML")
+    opened.page.evaluate(
+        "() => {"
+        " window.folded = [];"
+        " addEventListener('beforeprint', () => window.folded.push(document.querySelectorAll('details:not([open])')));"
+        "}"
+    )
+    folded = opened.page.locator("details:not([open])")
+    before = folded.count()
+    assert before > 0
+    opened.page.pdf()
+    assert opened.page.evaluate("() => window.folded.map((each) => each.length)") == [0]
+    assert folded.count() == before
 
 
 def test_every_engine_and_verdict_is_among_the_kinds() -> None:

@@ -82,6 +82,8 @@ class RunEvidence:
     unfinished_seconds: float | None = None
     #: Latency of the slowest operation, and how long after the load's start it completed (seconds).
     slowest: tuple[float, float] | None = None
+    #: Whether that latency is a quantile or a mean of a window, so that an operation took at least as long.
+    slowest_is_bound: bool = False
     rate: AskedRate | None = None
     findings: tuple[FindingSummary, ...] = ()
     limits: tuple[LimitOutcome, ...] = ()

@@ -78,7 +78,8 @@ def before_rise(levels: NDArray[np.float64]) -> int:
 
 
 def _last_rise(levels: NDArray[np.float64]) -> int | None:
-    """Place of the split of `levels` into a lower part and a higher one that fits best (least squares)."""
+    """Place of the split of `levels` into two parts that fits best (least squares); None where too few levels are left
+    on a side of it, or where it is no rise by `BASELINE_ROSE`."""
     count = len(levels)
     if count < BASELINE_LEAST + BLOCK:
         return None

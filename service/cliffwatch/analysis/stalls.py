@@ -99,12 +99,14 @@ def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest
     return slowest
 
 
-def slow_sentence(seconds: float, load_seconds: float) -> str | None:
-    """Sentence of the verdict on the slowest operation, and when it completed; None if it was shorter than a stall."""
+def slow_sentence(seconds: float, load_seconds: float, at_least: bool) -> str | None:
+    """Sentence of the verdict on the slowest operation, and when it completed; None if it was shorter than a stall.
+    `at_least`: whether it may have taken longer than `seconds`."""
     if seconds < LONGEST_SECONDS:
         return None
+    latency = f"{'at least ' if at_least else ''}{format_latency(seconds)}"
     return (
-        f"An operation took {format_latency(seconds)}, {format_length(load_seconds)} into the load: from "
+        f"An operation took {latency}, {format_length(load_seconds)} into the load: from "
         f"{format_length(LONGEST_SECONDS)} on that is a stall of the target, however rare it is."
     )
 

@@ -25,7 +25,8 @@ _NAMED = 5
 def not_judged(table: Table) -> str:
     """Sentence on the criteria that the verdict on a table leaves out."""
     has_longest = table.slowest is not None or any(series.quantile == 1.0 for series in table.series)
-    is_found = (_slowest(table) or (0.0, 0.0))[0] >= LONGEST_SECONDS
+    found = _slowest(table)
+    is_found = found is not None and found[0] >= LONGEST_SECONDS
     missing = (*_NOT_HELD, *(() if has_longest or is_found else (_LONGEST,)), *_NEVER_HELD)
     return f"Not judged, because a table does not hold it: {', '.join(missing)}."
 
@@ -39,6 +40,7 @@ def evidence_of_table(
 ) -> RunEvidence:
     """Evidence of a load that ended with the table's last row. `findings` are those that degrade it; `client_limited`
     is the sentence on work that the client did not request, `isolated` the one on isolated rises."""
+    slowest = _slowest(table)
     return RunEvidence(
         load_end=LoadEnd.COMPLETED,
         coverage=_coverage(table, min([table.samples[0].start, *(start for start, _ in table.gaps)])),
@@ -55,7 +57,8 @@ def evidence_of_table(
         isolated=isolated,
         slow_baseline=slow_baseline(table.series, table.samples, notices),
         limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
-        slowest=_slowest(table),
+        slowest=None if slowest is None else slowest[:2],
+        slowest_is_bound=slowest is not None and slowest[2],
         rate=table.rate,
         unmeasured=_unmeasured(table),
         left_out=_left_out(table),
@@ -88,15 +91,18 @@ def _is_measured(sample: Sample, known: Mapping[str, Role]) -> bool:
     )
 
 
-def _slowest(table: Table) -> tuple[float, float] | None:
-    """Latency (at least) of the slowest operation, and when it completed; None where none is known. An operation took
-    at least as long as any quantile or mean of its window."""
-    latencies = [series.name for series in table.series if series.role is Role.LATENCY]
+def _slowest(table: Table) -> tuple[float, float, bool] | None:
+    """Latency of the slowest operation, when it completed, and whether it took at least that long; None where none is
+    known. An operation took at least as long as any quantile or mean of its window."""
+    latencies = [series for series in table.series if series.role is Role.LATENCY]
     found = [
-        (value, sample.end) for sample in table.samples for name in latencies if (value := sample.values.get(name))
+        (value, sample.end, series.quantile != 1.0)
+        for sample in table.samples
+        for series in latencies
+        if (value := sample.values.get(series.name))
     ]
     if table.slowest is not None:
-        found.append(table.slowest)
+        found.append((*table.slowest, True))
     return max(found, default=None)
 
 

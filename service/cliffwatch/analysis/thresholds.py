@@ -20,10 +20,14 @@ CLIFF_RATIO = 1.5
 AFFECTED_FROM = 1.3
 #: Windows that are not judged after a notice, such as of a restart (20 min): caches and queues fill again.
 NOTICE_MASK = 120
-#: A declared baseline of so many windows ends where the level rose by this ratio and stayed up to the phase's end, if
-#: so many came before the rise, and these shares of the windows before and since are on their side of the middle
-#: between the levels: before it, there may have been excursions.
-BASELINE_WINDOWS, BASELINE_ROSE, BASELINE_LEAST, BASELINE_APART = 60, 1.7, 12, (0.6, 0.9)
+#: A declared baseline of at least so many windows ends where the level rose by this ratio and stayed up to the phase's
+#: end.
+BASELINE_WINDOWS, BASELINE_ROSE = 60, 1.7
+#: Windows before that rise, at least.
+BASELINE_LEAST = 12
+#: Shares of the windows before that rise, where there may have been excursions, and since, that are on their side of
+#: the middle between the levels.
+BASELINE_APART = (0.6, 0.9)
 #: A declared baseline that is slower by this ratio than an hour after it was slow, and is said to be.
 SLOW_BASELINE = 1.5
 #: Windows of history after which an undeclared warm-up counts as over in online detection (4 h).

@@ -41,6 +41,14 @@ def say(*lines: str) -> None:
         print(visible(line), file=sys.stderr, flush=True)
 
 
+def answer_to(question: str) -> str:
+    """Ask on stderr and read a line from stdin; empty at the end of input."""
+    say(question)
+    sys.stderr.write("> ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
 def put(*lines: str) -> None:
     """Print lines of data for people to stdout."""
     for line in lines:

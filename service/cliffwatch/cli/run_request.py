@@ -15,7 +15,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.units import format_size, parse_duration
 from cliffwatch.cli.client import ApiClient, path_of
-from cliffwatch.cli.output import put, say
+from cliffwatch.cli.output import answer_to, put, say
 from cliffwatch.cli.paths import is_directory
 from cliffwatch.model.document import Name
 from cliffwatch.model.part_names import PART_NAME
@@ -189,5 +189,4 @@ def ask_for_confirmation(plan: dict[str, Any], sentence: str) -> str:
     print_plan(plan)
     if not sys.stdin.isatty():
         raise Problem(Code.TARGET_UNSAFE, f"writing to this device must be confirmed: --confirm {sentence!r}")
-    say("Everything on this device will be lost. Type the sentence after `confirm` to go on.")
-    return input("> ")
+    return answer_to("Everything on this device will be lost. Type the sentence after `confirm` to go on.")

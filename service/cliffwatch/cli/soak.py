@@ -13,7 +13,7 @@ from cliffwatch.cli import completion
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.following import ConfirmOption, DryRunOption, Ending, begin
 from cliffwatch.cli.labels import LabelOption, labels_of
-from cliffwatch.cli.output import Output, print_json, put, say
+from cliffwatch.cli.output import Output, answer_to, print_json, put, say
 from cliffwatch.cli.run_request import standing_objections, target_documents
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.soak_workload import Sizes, plan_lines, soak_workload
@@ -100,8 +100,5 @@ def _ask(target: str) -> None:
     without a terminal."""
     if not sys.stdin.isatty():
         raise Problem(Code.BAD_REQUEST, f"nothing was started on {target}: there is no terminal to ask; give --yes")
-    say(f"Start this soak on {target}? [y/N]")
-    sys.stderr.write("> ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if answer_to(f"Start this soak on {target}? [y/N]").lower() not in ("y", "yes"):
         raise typer.Exit(1)

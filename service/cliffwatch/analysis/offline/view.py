@@ -53,7 +53,7 @@ def view_of(whole: RunArrays, name: str) -> View | None:
         measured = np.flatnonzero(np.isfinite(whole.levels[name][: whole.baseline_end]))
         healthy = before_rise(whole.levels[name][measured])
         end = int(measured[healthy]) if healthy < len(measured) else whole.baseline_end
-        block = whole.block_of(end - 1) if whole.size > 1 else whole.block_of(end)
+        block = whole.block_of(end)
         skip = int(np.searchsorted(known, block))
     else:
         skip = min(WARM_UP_BLOCKS, count // _SKIPPED_PART)

@@ -1,5 +1,12 @@
 // Draws the report's charts from the data written into the page. Without the chart library the tables stand alone.
 (function () {
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    folded.forEach((each) => { each.open = true; });
+  });
+  addEventListener("afterprint", () => folded.forEach((each) => { each.open = false; }));
+
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const byId = (id) => document.getElementById(id);
   const done = () => { document.documentElement.dataset.ready = "true"; };
