@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from testkit.journals import rewritten
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from tests.report import cliff_run
+from tests.report.pages import page_of
 
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import files
+from cliffwatch.report.build import build
 from cliffwatch.report.charts.curve import CURVE_POINTS, CurvePoint, curve_of
-from cliffwatch.report.charts.small_curve import CURVE_WIDTH, Scale, scale_of, small_curve
+from cliffwatch.report.charts.small_curve import CURVE_WIDTH, Scale, curve_of_load, scale_of, small_curve
 
 LOAD = (LOAD_START, LOAD_START + 600)
 
@@ -72,3 +75,19 @@ def test_a_stall_is_a_band_in_a_curve_and_said_and_no_gap(tmp_path: Path) -> Non
     long = small_curve(stalled, None, LOAD_START, LOAD_START + 129_600)
     assert long is not None
     assert all(band.right - band.left >= 1 for band in long.stalls), "a short stall of a long run is seen"
+
+
+def test_a_report_begins_with_the_curve_of_its_load_and_the_onsets(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path / "cliff", cliff_run.PLAN)
+    curve, scale = curve_of_load(build(directory).document)
+    assert curve is not None
+    assert scale == Scale(0.001, 1.0)
+    (onset,) = curve.onsets
+    assert onset == pytest.approx(CURVE_WIDTH * cliff_run.CLIFF / cliff_run.WINDOWS, abs=1)
+    page = page_of(directory)
+    assert curve.svg in page
+    assert page.index(curve.svg) < page.index("What was found")
+    healthy, _ = curve_of_load(build(make_journal(tmp_path / "healthy", JournalPlan(windows=60))).document)
+    assert healthy is not None
+    assert healthy.onsets == ()
+    assert curve_of_load(build(make_journal(tmp_path / "empty", JournalPlan(windows=20, missing=set(range(20))))).document) == (None, None)

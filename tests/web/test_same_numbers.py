@@ -53,13 +53,13 @@ def values_of(report: dict[str, Any]) -> dict[str, Value]:
     return {
         "size of the cliff": Value(
             format_ratio(finding["ratio"]),
-            r"(?:p99 rose |[Cc]liff |\()([\d.,]+×)(?=;|\s|$| the baseline)",
+            r"(?:p99 rose |[Cc]liff |\()([\d.,]+×)(?=;|\s|$|\)\t)",
             ("list page", *TEXTS),
         ),
         "onset": Value(onset, r"[Cc]liff at (\d+:\d\d:\d\d)", TEXTS),
         "level before the cliff": Value(
             format_latency(finding["baseline"]),
-            r"\nbaseline\n([\d.]+ \w+)\nthe median window",
+            r"\npublish p99\t([\d.]+ \w+)\t[\d.]+ \w+ \([\d.]+×\)",
             ("report",),
         ),
         "confidence": Value(

@@ -30,7 +30,7 @@ from cliffwatch.report import format as formats
 from cliffwatch.report.charts import part_spread, percentile_curve
 from cliffwatch.report.charts.heat import HeatMap, drawn
 from cliffwatch.report.charts.series import ChartSeries, as_data
-from cliffwatch.report.charts.small_curve import curves_of_parts
+from cliffwatch.report.charts.small_curve import curve_of_load, curves_of_parts
 from cliffwatch.report.limits.results import times_more
 from cliffwatch.report.parts_document import CURVES_LIMIT
 from cliffwatch.report.remedies import remedy_of
@@ -96,12 +96,15 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
     mark, meaning = VERDICTS[document["verdict"]["name"]]
     parts = document.get("parts", [])
     part_curves, part_scale = curves_of_parts(parts)
+    load_curve, load_scale = curve_of_load(document)
     page = (
         _report_environment(drive_names(document["facts"]))
         .get_template("report.html")
         .render(
             document=document,
             library=library,
+            load_curve=load_curve,
+            load_scale=load_scale,
             heat=heat_svg(series, series.heat, "requests"),
             spread=heat_svg(series, series.spread, "operations"),
             parts=(parts[:CURVES_LIMIT], parts[CURVES_LIMIT:]),

@@ -1,8 +1,9 @@
-"""Small curve of a p99 over the load, one of several on a common scale: of a run in a list, of a part in a report."""
+"""Small curve of a p99 over the load: of a run in a list, of a part, and at the top of a report."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
@@ -12,6 +13,7 @@ from cliffwatch.analysis.stalls import stall_words
 from cliffwatch.report.charts.curve import Curve, curve_in
 from cliffwatch.report.format import latency
 from cliffwatch.report.schema.latency import PartDocument
+from cliffwatch.report.schema.report import ReportDocument
 
 CURVE_WIDTH, CURVE_HEIGHT = 120, 24
 #: Points of a curve that are more than this many median distances apart have a gap between them.
@@ -46,12 +48,13 @@ class Band:
 class SmallCurve:
     """Polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, interrupted where nothing was measured; `words` sums them up.
 
-    `stalls` are the bands in which the run was measured and nothing was completed.
+    `stalls` are the bands in which the run was measured and nothing was completed; `onsets` the places of findings.
     """
 
     lines: tuple[str, ...]
     stalls: tuple[Band, ...]
     words: str
+    onsets: tuple[float, ...] = ()
 
     @property
     def svg(self) -> Markup:
@@ -60,10 +63,11 @@ class SmallCurve:
             for band in self.stalls
         )
         lines = (f'<polyline points="{line}"/>' for line in self.lines)
+        onsets = (f'<path d="M{at} 0V{CURVE_HEIGHT}"/>' for at in self.onsets)
         # Numbers and constant text: nothing to escape.
         return Markup(  # noqa: S704
             f'<svg class="small-curve" role="img" aria-label="{self.words}" viewBox="0 0 {CURVE_WIDTH} {CURVE_HEIGHT}" '
-            f'preserveAspectRatio="none"><title>{self.words}</title>{"".join((*bands, *lines))}</svg>'
+            f'preserveAspectRatio="none"><title>{self.words}</title>{"".join((*bands, *lines, *onsets))}</svg>'
         )
 
 
@@ -77,9 +81,16 @@ def scale_of(values: Iterable[float | None]) -> Scale | None:
 
 
 def small_curve(
-    curve: Curve, scale: Scale | None, load_start: float | None = None, load_stop: float | None = None
+    curve: Curve,
+    scale: Scale | None,
+    load_start: float | None = None,
+    load_stop: float | None = None,
+    onsets: Iterable[float] = (),
 ) -> SmallCurve | None:
-    """A p99 over the planned load, and where nothing was completed; None where there is too little to draw."""
+    """A p99 over the planned load, where nothing was completed, and `onsets`; None where there is too little to draw.
+
+    Times are seconds since the epoch.
+    """
     values = [point.p99 for point in curve if point.p99]
     stalls = [point.stall for point in curve if point.stall is not None]
     if len(curve) < 2 or len(values) + len(stalls) < 2:
@@ -106,7 +117,21 @@ def small_curve(
         previous = point.at
     said = [f"p99 from {latency(values[0])} to {latency(values[-1])}, at most {latency(max(values))}"] if values else []
     said += [stall_words(max(stalls))] if stalls else []
-    return SmallCurve(tuple(" ".join(line) for line in lines if len(line) > 1), tuple(bands), "; ".join(said))
+    return SmallCurve(
+        tuple(" ".join(line) for line in lines if len(line) > 1),
+        tuple(bands),
+        "; ".join(said),
+        tuple(round(place(at), 1) for at in onsets),
+    )
+
+
+def curve_of_load(document: ReportDocument) -> tuple[SmallCurve | None, Scale | None]:
+    """Curve of a report's whole load with the onsets of what degraded it, and its scale."""
+    curve = curve_in(document)
+    scale = scale_of(point.p99 for point in curve)
+    start = document["run"].get("load_start")
+    onsets = [datetime.fromisoformat(each["onset"]).timestamp() for each in document["findings"] if each["degrades"]]
+    return small_curve(curve, scale, datetime.fromisoformat(start).timestamp() if start else None, None, onsets), scale
 
 
 def curves_of_parts(parts: Sequence[PartDocument]) -> tuple[dict[str, SmallCurve], Scale | None]:
