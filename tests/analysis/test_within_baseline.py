@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.analysis.drills import SERIES, START
 
-from cliffwatch.analysis.cliff import is_by_size, is_cliff_by_itself, is_within_baseline
+from cliffwatch.analysis.cliff import counts_by_itself, is_by_size, is_within_baseline
 from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Sample, Size
 from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
@@ -97,15 +97,18 @@ def test_small_cliffs_and_small_unraised_steps_are_not_reported(
         (FindingKind.CLIFF, 2.1, 0.8, None, True),  # twice the level for the hour to the end
         (FindingKind.CLIFF, 2.1, 0.8, 360.0, True),
         (FindingKind.CLIFF, 2.1, 0.8, 350.0, False),
-        (FindingKind.CLIFF, 1.9, 0.8, None, False),
+        (FindingKind.CLIFF, 1.7, 0.8, None, False),
         (FindingKind.CLIFF, 3.1, 0.8, 350.0, False),
         (FindingKind.CLIFF, 3.1, 0.95, 350.0, True),
         (FindingKind.CLIFF, 3.1, 0.95, 20.0, False),
-        (FindingKind.STEP, 9.0, 0.95, None, False),
+        (FindingKind.STEP, 9.0, 0.95, 350.0, False),
+        (FindingKind.STEP, 1.9, 0.5, 360.0, True),
+        (FindingKind.DRIFT, 1.9, 0.5, None, True),
+        (FindingKind.RECOVERY, 1.9, 0.5, None, False),
     ],
 )
-def test_a_raised_cliff_counts_by_itself_if_it_is_large_and_lasts(
+def test_a_raised_change_counts_by_itself_if_it_is_large_and_lasts(
     kind: FindingKind, ratio: float, confidence: float, until: float | None, counts: bool
 ) -> None:
     raised = Finding(kind, 0.0, "append.p99", 1.0, ratio, ratio, confidence, detected=60.0, until=until)
-    assert is_cliff_by_itself(raised, 360.0, 1.0) is counts
+    assert counts_by_itself(raised, 360.0, 1.0) is counts

@@ -130,6 +130,15 @@ ONCE_PASSED = {
     "a rise to just less than twice, from a declared baseline to the end": Plan(
         1219, hours=HOURS, noise=0.03, compaction=24, swing=0.08, rate=40_000.0, device=False, declared=180
     ).more(Trouble(Kind.SLOWER, 190, HOURS * HOUR, 2.0)),
+    "a rise from soon after a short baseline to the end": Plan(
+        1023, hours=HOURS, noise=0.15, compaction=24, rate=50.0, device=False, declared=36
+    ).more(Trouble(Kind.SLOWER, 82, HOURS * HOUR, 2.0)),
+    "a rise within the last minute of a baseline": Plan(
+        1284, hours=HOURS, compaction=12, swing=0.08, rate=50.0, device=False, declared=90
+    ).more(Trouble(Kind.SLOWER, 85, HOURS * HOUR, 5.0)),
+    "a rise of hours that was higher for ten minutes": Plan(9360, hours=HOURS, noise=0.03, swing=0.08).more(
+        Trouble(Kind.CLIENT, 2900, 60, 5.0), Trouble(Kind.CLIENT, 2900, 700, 5.0)
+    ),
     "spikes beside spikes": Plan(1125, hours=HOURS, noise=0.03, swing=0.08, rate=40_000.0).more(*_SPIKES),
 }
 

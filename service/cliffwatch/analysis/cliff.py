@@ -57,16 +57,16 @@ def confidence_of(is_corroborated: bool, is_device_measured: bool) -> float:
     return ALONE_CONFIDENCE if is_device_measured else UNMEASURED_CONFIDENCE
 
 
-def is_cliff_by_itself(raised: Finding, end: float, window_seconds: float) -> bool:
-    """Whether a finding raised during the run counts even if the whole run shows no such change: a large cliff, with a
-    high confidence or a very high ratio, that lasted long or has not ended; or any cliff to twice the level for an
-    hour. `end`: of the load."""
-    if raised.kind is not FindingKind.CLIFF:
+def counts_by_itself(raised: Finding, end: float, window_seconds: float) -> bool:
+    """Whether a change raised during the run counts even if the whole run shows no such change: a large cliff, with a
+    high confidence or a very high ratio, that lasted long or has not ended; or any change to nearly twice the level for
+    an hour. `end`: of the load."""
+    if raised.kind not in (*SUDDEN, FindingKind.DRIFT):
         return False
     lasted = ((end if raised.until is None else raised.until) - raised.onset) / window_seconds
     is_sure = raised.confidence >= LASTED_CONFIDENCE or raised.ratio >= CORROBORATED_RATIO
     is_long = raised.until is None or lasted >= LASTED_WINDOWS
-    is_large = is_long and raised.ratio >= LASTED_RATIO and is_sure
+    is_large = raised.kind is FindingKind.CLIFF and is_long and raised.ratio >= LASTED_RATIO and is_sure
     return is_large or (lasted >= HOUR and raised.ratio >= HOUR_RATIO)
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cliffwatch.analysis.cliff import is_by_size, is_cliff_by_itself, is_unended
+from cliffwatch.analysis.cliff import counts_by_itself, is_by_size, is_unended
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
@@ -141,7 +141,7 @@ def _lasting(
     samples: Sequence[Sample],
     window_seconds: float,
 ) -> list[Finding]:
-    """Raised findings that count although they are part of no change in `found`: large cliffs, `unended` changes, and
+    """Raised findings that count although they are part of no change in `found`: large changes, `unended` ones, and
     in a run too short to fit a drift to, a drift that lasts to the end."""
     worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
     is_short, end = _is_short(samples), samples[-1].end
@@ -149,7 +149,7 @@ def _lasting(
         one
         for one in raised
         if one in unended
-        or is_cliff_by_itself(one, end, window_seconds)
+        or counts_by_itself(one, end, window_seconds)
         or (is_short and one.kind is FindingKind.DRIFT and one.until is None)
         if not any(_covers(each, one, window_seconds) for each in worse)
     ]
@@ -162,10 +162,12 @@ def _is_short(samples: Sequence[Sample]) -> bool:
 
 
 def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:
-    """Whether a raised finding is part of `finding`: began near the onset of `finding`, or while `finding` lasted."""
+    """Whether a raised finding is part of `finding`: began near the onset of `finding`, or while `finding` lasted; a
+    drift, whose onset is vague, also before it."""
     if abs(finding.onset - raised.onset) <= EASED_WINDOWS * window_seconds:
         return True
-    return finding.onset <= raised.onset and (finding.until is None or finding.until > raised.onset)
+    begins = finding.onset <= raised.onset or raised.kind is FindingKind.DRIFT
+    return begins and (finding.until is None or finding.until > raised.onset)
 
 
 def _recovered(finding: Finding, before: Sequence[Finding]) -> Finding:

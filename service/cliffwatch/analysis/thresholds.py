@@ -61,7 +61,7 @@ EASED_WINDOWS = 120
 #: A cliff that was raised, lasted longer than an excursion, or to the end, and has this ratio and confidence, is a
 #: finding although the whole run shows no change there.
 LASTED_WINDOWS, LASTED_RATIO, LASTED_CONFIDENCE = RECOVERY_WINDOWS, 3.0, 0.9
-#: So is one that lasted for an hour at this ratio, however noisy the run.
+#: So is any change that was raised and lasted for an hour at this ratio, however noisy the run.
 HOUR_RATIO = 1.8
 #: So is any sudden change that a device shows and that went on to the end of the load for as many windows (2 h). Where
 #: it is this part of a drift's rise (as logarithms), the run has that change, and no drift.

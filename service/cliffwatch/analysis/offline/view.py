@@ -49,11 +49,12 @@ def view_of(whole: RunArrays, name: str) -> View | None:
     rates = [one for one in whole.names(Role.RATE) if np.isfinite(whole.blocks[one][known]).mean() > 0.5]
     rate = segments.filled(whole.blocks[rates[0]])[known] if rates else None
     if whole.baseline_end:
-        # The baseline phase itself is healthy, up to a rise that lasts: judging begins with the block in which it ends.
+        # The baseline phase itself is healthy, up to a rise that lasts. A rise may begin in the block in which it ends,
+        # and be most of that block.
         measured = np.flatnonzero(np.isfinite(whole.levels[name][: whole.baseline_end]))
         healthy = before_rise(whole.levels[name][measured])
         end = int(measured[healthy]) if healthy < len(measured) else whole.baseline_end
-        block = whole.block_of(end)
+        block = whole.block_of(end - whole.size // 2)
         skip = int(np.searchsorted(known, block))
     else:
         skip = min(WARM_UP_BLOCKS, count // _SKIPPED_PART)
