@@ -74,8 +74,8 @@ class Evidence:
 
 def _from_to(change: Change, words: Callable[[float], str]) -> str:
     assert change.values is not None, "called only for what was measured"
-    before, after = change.values
-    return f"from {words(before)} to {words(after)}"
+    before, after = map(words, change.values)
+    return f"from {before} to {after}" if before != after else f"{before} before and after"
 
 
 def _over(span: str) -> str:
