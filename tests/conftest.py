@@ -1,4 +1,5 @@
 import gc
+import os
 import signal
 from collections.abc import Iterator
 
@@ -27,6 +28,12 @@ __all__ = [
 
 #: Runs of this name have a detector that is broken on purpose.
 BROKEN_ON_PURPOSE = "broken-detector"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """A command that an earlier test called within this process made the files of this process private."""
+    os.umask(0o022)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,6 @@
 """The state directory: its owner alone reads it and locks its files, and a network share is warned of."""
 
-import os
 import stat
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,26 +32,14 @@ def test_nothing_of_a_service_and_its_runs_is_open_to_others(idle: Machine) -> N
     (idle.state / "cliffwatch.sqlite3").touch(0o644)
     document = idle.directory / "short.yaml"
     document.write_text(yaml.safe_dump(WORKLOAD))
-    before = os.umask(0o022)
-    try:
-        done = idle.run("up")
-        assert done.returncode == 0, done.stderr
-    finally:
-        os.umask(before)
+    done = idle.run("up")
+    assert done.returncode == 0, done.stderr
     done = idle.run("run", "start", str(document), "--target", "synthetic:nowhere", "--id", "one", "--wait")
     assert done.returncode == 0, done.stderr
     assert (idle.state / "runs" / "one" / "report.html").exists()
     assert left_open(idle.state) == []
 
 
-@pytest.fixture
-def usual_umask() -> Iterator[None]:
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
-
-
-@pytest.mark.usefixtures("usual_umask")
 @pytest.mark.parametrize("command", ["index rebuild", "token create --name lost --local"])
 def test_state_created_by_a_command_before_the_first_service_is_private(idle: Machine, command: str) -> None:
     done = idle.run(*command.split())
@@ -62,7 +48,6 @@ def test_state_created_by_a_command_before_the_first_service_is_private(idle: Ma
     assert left_open(idle.state) == []
 
 
-@pytest.mark.usefixtures("usual_umask")
 def test_a_drive_that_is_attached_before_the_first_service_is_its_owner_s_alone(idle: Machine) -> None:
     State(idle.state).make()
     idle.state.chmod(0o700)
