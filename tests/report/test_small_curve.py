@@ -90,4 +90,6 @@ def test_a_report_begins_with_the_curve_of_its_load_and_the_onsets(tmp_path: Pat
     healthy, _ = curve_of_load(build(make_journal(tmp_path / "healthy", JournalPlan(windows=60))).document)
     assert healthy is not None
     assert healthy.onsets == ()
-    assert curve_of_load(build(make_journal(tmp_path / "empty", JournalPlan(windows=20, missing=set(range(20))))).document) == (None, None)
+    assert curve_of_load(
+        build(make_journal(tmp_path / "empty", JournalPlan(windows=20, missing=set(range(20))))).document
+    ) == (None, None)

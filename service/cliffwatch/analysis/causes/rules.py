@@ -59,8 +59,8 @@ CAUSES: tuple[CauseRow, ...] = (
     CauseRow(
         Cause.GARBAGE_COLLECTION,
         "drive garbage collection",
-        "trim the drive, or leave a tenth of it unpartitioned, and run again: if that is the cause, the cliff comes later "
-        "or never",
+        "trim the drive, or leave a tenth of it unpartitioned, and run again: if that is the cause, the cliff comes "
+        "later or never",
         "the drive's NAND bytes and free blocks",
         ("write_amplification", "free_blocks_ratio"),
         _DRIVE,
