@@ -53,6 +53,17 @@ def test_attaching_an_attached_drive_returns_it_unchanged(state: State) -> None:
     assert state.drive() == first
 
 
+def test_a_state_directory_may_be_behind_a_link(state: State) -> None:
+    link = state.directory.with_name("link")
+    link.symlink_to(state.directory)
+    linked = State(link)
+    drive = linked.attach(AttachRequest(SMALL))
+    assert drive.mount_point == state.place().files
+    assert state.drive() == linked.drive() == drive
+    linked.detach()
+    assert state.remains() == []
+
+
 def test_a_deleted_drive_is_gone_as_if_it_had_never_been(state: State) -> None:
     state.attach(AttachRequest(SMALL))
     assert state.command("drive", "detach", "one", "--delete").returncode == 0

@@ -193,7 +193,8 @@ class DriveDirectory:
 
 
 def drives_directory(state_directory: Path) -> Path:
-    return state_directory / "drives"
+    """Directory of all drives, as the kernel names it in mounts and loop devices: without links in its path."""
+    return state_directory.resolve() / "drives"
 
 
 def place_of(state_directory: Path, name: str) -> DriveDirectory:
