@@ -183,6 +183,13 @@ def test_a_volume_over_its_limit_speaks_against_garbage_collection() -> None:
     assert sentence not in [each.sentence for each in row.weigh(collecting)]
 
 
+def test_a_measure_with_the_same_text_before_and_after_is_stated_once() -> None:
+    (row,) = [row for row in CAUSES if row.cause is Cause.GARBAGE_COLLECTION]
+    steady = replace(SLOW_CLIENT, device_write_latency_seconds=Change(0.0009, 0.00090001))
+    said = [each.sentence for each in row.weigh(steady)]
+    assert "The write latency at the block layer (queue and device) did not rise: 900 µs before and after." in said
+
+
 def test_a_neighbour_whose_writes_make_the_drive_collect_garbage_comes_first() -> None:
     both = replace(
         MADE[Cause.NEIGHBOUR],

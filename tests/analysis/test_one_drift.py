@@ -57,6 +57,13 @@ def test_ten_better_minutes_do_not_end_a_drift() -> None:
     assert (found.kind, found.until) == (FindingKind.DRIFT, None)
 
 
+def test_a_drift_whose_onset_was_raised_earlier_than_the_whole_run_shows_it_is_one_finding() -> None:
+    soak = heavy.make(414)
+    (raised,), (found,) = online(soak), reported(soak)
+    assert raised.kind is found.kind is FindingKind.DRIFT
+    assert raised.onset < found.onset - 40 * 60
+
+
 def test_a_rise_that_came_back_is_no_drift() -> None:
     """A run that improves all along, and had slow hours in between."""
     assert [each.kind for each in reported(lognormal.make(447))] == [FindingKind.SPIKES]

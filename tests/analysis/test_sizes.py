@@ -13,9 +13,10 @@ from tests.analysis.executed_run import ExecutedRun, execute_plan
 
 from cliffwatch.analysis.sizes import before_rise, recent_baseline
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.base.units import format_ratio
+from cliffwatch.base.units import format_latency, format_ratio
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.report.build import Report, build
+from cliffwatch.report.html import render
 
 WARM_UP, BASELINE, CLIFF, WINDOWS = 30, 60, 150, 330
 OPERATIONS = 300
@@ -149,6 +150,20 @@ def test_an_operation_that_falls_a_few_windows_later_belongs_to_it_with_its_own_
     assert affected["ratio"] == pytest.approx(median(since[:60]) / median(healthy), rel=0.05)
     last = executed.events_named(EventType.NOTE, "finding_updated")[-1]
     assert f"so did the sync p99 ({format_ratio(affected['ratio'])})" in last["summary"]
+
+
+def test_a_row_of_the_sizes_states_the_worst_only_where_it_is_above_the_level(executed: ExecutedRun) -> None:
+    report = executed.report
+    (affected,) = the_finding(report)["affected"]
+
+    def at_worst() -> str:
+        rows = render(report.document, report.series).partition('<th scope="row">sync p99</th>')[2]
+        return rows.partition('data-label="at worst">')[2].partition("</td>")[0]
+
+    assert affected["worst"] > affected["level"]
+    assert at_worst() == f"{format_latency(affected['worst'])} ({format_ratio(affected['worst_ratio'])})"
+    affected["worst"] = affected["level"]
+    assert at_worst() == "–"
 
 
 def test_a_run_without_a_baseline_yet_is_reported_against_what_it_was_before_the_onset(tmp_path: Path) -> None:

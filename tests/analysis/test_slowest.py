@@ -36,14 +36,14 @@ def test_the_slowest_operation_is_not_one_due_before_or_in_a_gap() -> None:
 @pytest.mark.parametrize(
     ("change", "name", "words"),
     [
-        ({"slowest": (LONGEST_SECONDS, 90.0)}, VerdictName.DEGRADED, "An operation took 10 s, 1m30s into the load"),
+        ({"slowest": Slowest(LONGEST_SECONDS, 90.0)}, VerdictName.DEGRADED, "An operation took 10 s, 1m30s into"),
         (
-            {"slowest": (LONGEST_SECONDS, 90.0), "slowest_is_bound": True},
+            {"slowest": Slowest(LONGEST_SECONDS, 90.0, at_least=True)},
             VerdictName.DEGRADED,
             "An operation took at least 10 s, 1m30s into the load",
         ),
         ({"unfinished_seconds": LONGEST_SECONDS}, VerdictName.DEGRADED, "The load ended in a stall: the oldest"),
-        ({"slowest": (LONGEST_SECONDS - 0.1, 90.0)}, VerdictName.PASS, "operations without an error"),
+        ({"slowest": Slowest(LONGEST_SECONDS - 0.1, 90.0)}, VerdictName.PASS, "operations without an error"),
         ({"unfinished_seconds": LONGEST_SECONDS - 0.1}, VerdictName.PASS, "The load ended in a stall: the oldest"),
     ],
 )

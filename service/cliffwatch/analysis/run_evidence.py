@@ -7,6 +7,7 @@ from cliffwatch.analysis.asked_rate import AskedRate
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.marks import LeftOut
 from cliffwatch.analysis.reached_drive import Share
+from cliffwatch.analysis.stalls import Slowest
 
 
 class LoadEnd(StrEnum):
@@ -80,10 +81,7 @@ class RunEvidence:
     journal_faults: int = 0
     #: Age of the oldest operation when the load ended in a stall (seconds); it is in no percentile.
     unfinished_seconds: float | None = None
-    #: Latency of the slowest operation, and how long after the load's start it completed (seconds).
-    slowest: tuple[float, float] | None = None
-    #: Whether that latency is a quantile or a mean of a window, so that an operation took at least as long.
-    slowest_is_bound: bool = False
+    slowest: Slowest | None = None
     rate: AskedRate | None = None
     findings: tuple[FindingSummary, ...] = ()
     limits: tuple[LimitOutcome, ...] = ()

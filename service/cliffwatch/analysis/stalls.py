@@ -81,10 +81,14 @@ def outstanding(window: JournalWindow, limit: Limit) -> Histogram | None:
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """Slowest operation of a run: its latency in seconds, and when its window ended (since the epoch)."""
+    """Slowest operation: its latency in seconds, when its window ended, and whether it may have taken longer.
+
+    `at`: in seconds since the epoch; in the evidence for a verdict, since the load's start or as in the table's rows.
+    """
 
     seconds: float
     at: float
+    at_least: bool = False
 
 
 def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest | None:
@@ -99,14 +103,13 @@ def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest
     return slowest
 
 
-def slow_sentence(seconds: float, load_seconds: float, at_least: bool) -> str | None:
-    """Sentence of the verdict on the slowest operation, and when it completed; None if it was shorter than a stall.
-    `at_least`: whether it may have taken longer than `seconds`."""
-    if seconds < LONGEST_SECONDS:
+def slow_sentence(slowest: Slowest | None) -> str | None:
+    """Sentence of the verdict on the slowest operation; None if it is not known or was shorter than a stall."""
+    if slowest is None or slowest.seconds < LONGEST_SECONDS:
         return None
-    latency = f"{'at least ' if at_least else ''}{format_latency(seconds)}"
+    latency = f"{'at least ' if slowest.at_least else ''}{format_latency(slowest.seconds)}"
     return (
-        f"An operation took {latency}, {format_length(load_seconds)} into the load: from "
+        f"An operation took {latency}, {format_length(slowest.at)} into the load: from "
         f"{format_length(LONGEST_SECONDS)} on that is a stall of the target, however rare it is."
     )
 

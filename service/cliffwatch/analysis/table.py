@@ -10,6 +10,7 @@ from statistics import median
 
 from cliffwatch.analysis.asked_rate import AskedRate
 from cliffwatch.analysis.finding import Notice, Role, Sample, Series
+from cliffwatch.analysis.stalls import Slowest
 from cliffwatch.model.phase import UNJUDGED_PHASES
 
 TIME_COLUMN = "elapsed_seconds"
@@ -78,9 +79,9 @@ class Table:
     seconds of each sample. `gaps` are the rows that mark a gap, as (start, end); `notices`, `limits`, `errors` and
     `skipped` come from the other columns of rows. `completed` is the sum of all rates times their rows' measured
     seconds, None without a rate. `warm_up_end` is the end of the leading rows of phases that are not judged, None
-    without such rows. `slowest` is the latency (at least) of the slowest operation, and when it completed, if known
-    from outside the rows; `rate` is the target and the achieved rate, over the judged rows that have both, None
-    without such rows. `remark` is a sentence on how the table was read.
+    without such rows. `slowest` is the slowest operation if it is known from outside the rows; `rate` is the target
+    and the achieved rate, over the judged rows that have both, None without such rows. `remark` is a sentence on how
+    the table was read.
     """
 
     series: tuple[Series, ...]
@@ -95,7 +96,7 @@ class Table:
     skipped: int = 0
     completed: int | None = None
     warm_up_end: float | None = None
-    slowest: tuple[float, float] | None = None
+    slowest: Slowest | None = None
     rate: AskedRate | None = None
     remark: str = ""
 

@@ -7,7 +7,7 @@ from cliffwatch.analysis.finding import Notice, Role, Sample
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
 from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 from cliffwatch.analysis.slow_baseline import slow_baseline
-from cliffwatch.analysis.stalls import LONGEST_SECONDS
+from cliffwatch.analysis.stalls import LONGEST_SECONDS, Slowest
 from cliffwatch.analysis.table import Table
 
 #: Criteria of a run's verdict that a table does not hold; `_LONGEST` is one where the table has no column `max`.
@@ -26,7 +26,7 @@ def not_judged(table: Table) -> str:
     """Sentence on the criteria that the verdict on a table leaves out."""
     has_longest = table.slowest is not None or any(series.quantile == 1.0 for series in table.series)
     found = _slowest(table)
-    is_found = found is not None and found[0] >= LONGEST_SECONDS
+    is_found = found is not None and found.seconds >= LONGEST_SECONDS
     missing = (*_NOT_HELD, *(() if has_longest or is_found else (_LONGEST,)), *_NEVER_HELD)
     return f"Not judged, because a table does not hold it: {', '.join(missing)}."
 
@@ -40,7 +40,6 @@ def evidence_of_table(
 ) -> RunEvidence:
     """Evidence of a load that ended with the table's last row. `findings` are those that degrade it; `client_limited`
     is the sentence on work that the client did not request, `isolated` the one on isolated rises."""
-    slowest = _slowest(table)
     return RunEvidence(
         load_end=LoadEnd.COMPLETED,
         coverage=_coverage(table, min([table.samples[0].start, *(start for start, _ in table.gaps)])),
@@ -57,8 +56,7 @@ def evidence_of_table(
         isolated=isolated,
         slow_baseline=slow_baseline(table.series, table.samples, notices),
         limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
-        slowest=None if slowest is None else slowest[:2],
-        slowest_is_bound=slowest is not None and slowest[2],
+        slowest=_slowest(table),
         rate=table.rate,
         unmeasured=_unmeasured(table),
         left_out=_left_out(table),
@@ -91,19 +89,19 @@ def _is_measured(sample: Sample, known: Mapping[str, Role]) -> bool:
     )
 
 
-def _slowest(table: Table) -> tuple[float, float, bool] | None:
-    """Latency of the slowest operation, when it completed, and whether it took at least that long; None where none is
-    known. An operation took at least as long as any quantile or mean of its window."""
+def _slowest(table: Table) -> Slowest | None:
+    """The slowest operation, None where none is known. It took at least as long as any quantile or mean of its
+    window."""
     latencies = [series for series in table.series if series.role is Role.LATENCY]
     found = [
-        (value, sample.end, series.quantile != 1.0)
+        Slowest(value, sample.end, at_least=series.quantile != 1.0)
         for sample in table.samples
         for series in latencies
         if (value := sample.values.get(series.name))
     ]
     if table.slowest is not None:
-        found.append((*table.slowest, True))
-    return max(found, default=None)
+        found.append(table.slowest)
+    return max(found, key=lambda one: one.seconds, default=None)
 
 
 def _unmeasured(table: Table) -> str:

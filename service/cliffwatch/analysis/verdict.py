@@ -216,7 +216,7 @@ def _mostly_others(evidence: RunEvidence) -> str | None:
 
 
 def _stalled(evidence: RunEvidence) -> str | None:
-    return None if evidence.slowest is None else slow_sentence(*evidence.slowest, evidence.slowest_is_bound)
+    return slow_sentence(evidence.slowest)
 
 
 def _ends_in_long_stall(evidence: RunEvidence) -> str | None:

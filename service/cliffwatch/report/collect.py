@@ -5,7 +5,7 @@ that: what cannot be read is listed in `faults`, and its fields are None or empt
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measur
 from cliffwatch.analysis.marks import LeftOut, left_out, mark_of, marks_in
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
 from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
-from cliffwatch.analysis.stalls import slowest_in
+from cliffwatch.analysis.stalls import Slowest, slowest_in
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
@@ -205,13 +205,13 @@ def _unfinished_seconds(windows: Sequence[JournalWindow]) -> float | None:
     return windows[-1].oldest_outstanding_seconds if windows and windows[-1].stalled else None
 
 
-def _slowest(run: Collected) -> tuple[float, float] | None:
-    """Seconds that the slowest operation took, and seconds from the load's start to the end of its window."""
+def _slowest(run: Collected) -> Slowest | None:
+    """The slowest operation; when it completed in seconds since the load's start."""
     if run.load is None or run.coverage is None:
         return None
     marks = [mark.gap for mark in marks_in(run.events)]
     slowest = slowest_in(run.windows, [*run.coverage.gaps, *marks])
-    return None if slowest is None else (slowest.seconds, max(0.0, slowest.at - run.load.start))
+    return None if slowest is None else replace(slowest, at=max(0.0, slowest.at - run.load.start))
 
 
 def share_of(run: Collected, direction: str) -> Share | None:

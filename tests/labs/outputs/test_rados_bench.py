@@ -55,7 +55,7 @@ def test_the_recording_of_reads_passes(tmp_path: Path) -> None:
 def test_the_recording_of_writes_has_the_longest_beside_the_stall(tmp_path: Path) -> None:
     name, said = verdict(tmp_path / "r.txt", RADOS, text_of("rados-bench.txt"))
     assert name == "degraded"
-    assert "An operation took at least 12 s, 42 s into the load" in said
+    assert "An operation took 12 s, 42 s into the load" in said
 
 
 def test_a_steady_target_passes_and_a_slower_one_does_not(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_totals_agree_with_the_lines_and_the_longest_is_in_the_verdict(tmp_path:
     assert "states 7,000 operations in all, and the lines before it add up to 6,000" in words
     name, said = verdict(tmp_path / "r.txt", RADOS, [*printed(steady()), *end(longest="12.5")])
     assert name == "degraded"
-    assert "An operation took at least 12.5 s" in said
+    assert "An operation took 12.5 s" in said
 
 
 REFUSED = {

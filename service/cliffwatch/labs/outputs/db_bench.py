@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from cliffwatch.analysis.stalls import Slowest
 from cliffwatch.analysis.table import END_COLUMN, Row
 from cliffwatch.labs.outputs.rows import NUMBER, RATE_COLUMN, BadLineError, Reading, require_total
 
@@ -65,7 +66,8 @@ def read(lines: Iterable[str]) -> Reading:
         unprinted = sum(2 * max(each.operations for each in intervals) for intervals in threads.values())
         require_total(total[0], "operations", done, total[1], unprinted)
     every = [each for intervals in threads.values() for each in intervals]
-    slowest = max(((each.seconds / each.operations, each.end) for each in every if each.operations), default=None)
+    means = [Slowest(each.seconds / each.operations, each.end, at_least=True) for each in every if each.operations]
+    slowest = max(means, key=lambda one: one.seconds, default=None)
     remark = f"The intervals of {len(threads)} threads were added up." if len(threads) > 1 else ""
     return Reading(_rows(every, len(threads)), operations=done, slowest=slowest, remark=remark)
 

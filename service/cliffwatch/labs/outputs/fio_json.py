@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from cliffwatch.analysis.stalls import Slowest
 from cliffwatch.analysis.table import ERRORS_COLUMN
 from cliffwatch.base.histogram import QUANTILES
 from cliffwatch.engines.fio.snapshot import Snapshot, WentBackError, difference, read_snapshot
@@ -67,7 +68,7 @@ def read(lines: Iterable[str]) -> Reading:
         require_total(objects[-1][0], "operations", operations, total)
     has_bins = any(snapshot.write.bins or snapshot.read.bins for _, snapshot, _ in objects)
     remark = "" if has_bins else "fio's JSON has a mean and no percentile of an interval; `--output-format=json+` has."
-    slowest = (longest[0], -longest[1] - start[1].at_seconds)
+    slowest = Slowest(longest[0], -longest[1] - start[1].at_seconds)
     return Reading(rows_of_progress(said, start[1].at_seconds), operations, slowest, remark)
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from statistics import median
 
+from cliffwatch.analysis.stalls import Slowest
 from cliffwatch.labs.outputs.operations import OperationLog
 from cliffwatch.labs.outputs.rows import BadLineError, Progress, Reading, rows_of_progress
 from cliffwatch.model.operation import Operation
@@ -95,13 +96,13 @@ def _of_averages(averages: list[_Average]) -> Reading:
     return Reading(rows_of_progress(said), slowest=_slowest(said, length), remark=remark)
 
 
-def _slowest(said: list[Progress], length: float) -> tuple[float, float] | None:
-    """Least duration and end time, in seconds, of the I/O that was under way in the longest gap between averages. None
-    if the gap is two intervals or less, or the job pauses by itself."""
+def _slowest(said: list[Progress], length: float) -> Slowest | None:
+    """The I/O that was under way in the longest gap between averages. None if the gap is two intervals or less, or the
+    job pauses by itself."""
     spans = [(earlier.end, later.end) for earlier, later in pairwise(said)]
     missing = sum(max(0, round((end - start) / length) - 1) > 0 for start, end in spans)
     if not spans or missing > (1 - _WITHOUT_PAUSES) * len(spans):
         return None
     start, end = max(spans, key=lambda span: span[1] - span[0])
     # The last average before the gap may have been written up to one interval before the last I/O ended.
-    return (end - start - length, end) if end - start > 2 * length else None
+    return Slowest(end - start - length, end, at_least=True) if end - start > 2 * length else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from cliffwatch.analysis.stalls import Slowest
 from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN
 from cliffwatch.labs.outputs.operations import OperationLog
 from cliffwatch.labs.outputs.rows import (
@@ -132,7 +133,7 @@ def _of_batches(batches: Sequence[_Batch]) -> Reading:
         remark += f" The means of {inexact:,} intervals are not known to {100 * _INEXACT:g} %; {_EXACT}."
     rise = next((each for each in batches if each.longest == last.longest), last)
     zero = said[0].end - rows[0].numbers[END_COLUMN] if rows else 0.0
-    slowest = (last.longest, max(0.0, rise.takes - zero))
+    slowest = Slowest(last.longest, max(0.0, rise.takes - zero))
     return Reading(rows, operations=last.count(failed=False), slowest=slowest, remark=remark)
 
 

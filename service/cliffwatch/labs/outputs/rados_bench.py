@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from cliffwatch.analysis.stalls import Slowest
 from cliffwatch.analysis.table import END_COLUMN, OLDEST_COLUMN
 from cliffwatch.labs.outputs.rows import (
     NUMBER,
@@ -70,7 +71,7 @@ def read(lines: Iterable[str]) -> Reading:
         require_total(total[0], "operations", found[-1].finished, total[1], 2 * most + found[-1].current)
     # The slowest one ended where the mean is highest: the line of its end states no time.
     highest = max(rows, key=lambda row: row.numbers.get("mean", 0.0))
-    slowest = (longest, highest.numbers[END_COLUMN]) if longest else None
+    slowest = Slowest(longest, highest.numbers[END_COLUMN]) if longest else None
     return Reading(rows, operations=found[-1].finished - found[0].finished, slowest=slowest)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from cliffwatch.analysis.stalls import Slowest
 from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, Row
 
 RATE_COLUMN = "operations_per_second"
@@ -33,13 +34,13 @@ class Reading:
     """Rows that a reader made of a file, with remarks on how it was read.
 
     `windows` are in order of time. `operations` is the number of operations, None if the format does not count them.
-    `slowest` is the least duration and the end time of the slowest operation, in seconds, where no window shows it.
+    `slowest` is the slowest operation where no window shows it.
     `remark` is a sentence on what the reader assumed.
     """
 
     windows: list[Row]
     operations: int | None = None
-    slowest: tuple[float, float] | None = None
+    slowest: Slowest | None = None
     remark: str = ""
 
 

@@ -38,7 +38,8 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Part of a small curve in which nothing was completed."""
+    """Part of a small curve in which nothing was completed: from the end of its first stalled window to that of its
+    last, and wide enough to be seen."""
 
     left: float
     right: float
@@ -103,23 +104,24 @@ def small_curve(
         return max(0.0, (at - start) / (stop - start)) * (CURVE_WIDTH - 2) + 1
 
     lines: list[list[str]] = [[]]
-    bands: list[Band] = []
+    stalled: list[list[float]] = [[]]
     previous = curve[0].at - step
     for point in curve:
         follows = point.at - previous <= _GAP_STEPS * step
         if not point.p99 or not follows:
             lines.append([])
+        if point.stall is None or not follows:
+            stalled.append([])
         if point.p99 and scale is not None:
             lines[-1].append(f"{place(point.at):.1f},{scale.height(point.p99):.1f}")
         if point.stall is not None:
-            left = min(place(previous if follows else point.at - step), place(point.at) - 1)
-            bands.append(Band(round(left, 1), round(place(point.at), 1)))
+            stalled[-1].append(place(point.at))
         previous = point.at
     said = [f"p99 from {latency(values[0])} to {latency(values[-1])}, at most {latency(max(values))}"] if values else []
     said += [stall_words(max(stalls))] if stalls else []
     return SmallCurve(
         tuple(" ".join(line) for line in lines if len(line) > 1),
-        tuple(bands),
+        tuple(Band(round(each[0], 1), round(max(each[-1], each[0] + 1), 1)) for each in stalled if each),
         "; ".join(said),
         tuple(round(place(at), 1) for at in onsets),
     )
