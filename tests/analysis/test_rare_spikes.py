@@ -63,6 +63,21 @@ def test_one_slow_window_every_ten_minutes_is_one_finding(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])
+@pytest.mark.parametrize("lower", [range(1900, 1900), range(1900, 1920), range(1885, 1905)], ids=["none", "after", "in"])
+def test_a_spike_counts_also_in_a_longer_rise_that_it_stands_out_of(mode: str, lower: range) -> None:
+    moments = range(1500, 2400, 200)
+
+    def factors(index: int) -> Sequence[float]:
+        rise = 40.0 if index in moments else 3.0 if index in lower else 1.0
+        return (1.0, rise, rise)
+
+    (finding,) = found_in(table_of(2500, factors), mode)
+    assert (finding.kind, finding.onset) == ("spikes", moments[0] * WINDOW)
+    assert finding.recurrence is not None
+    assert (finding.recurrence.times, finding.recurrence.most_seconds) == (len(moments), 2000.0)
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
 @pytest.mark.parametrize("times", [20.0, 200.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_bursts_every_one_to_three_hours_are_found(mode: str, times: float, seed: int) -> None:

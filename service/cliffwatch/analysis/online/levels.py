@@ -21,6 +21,10 @@ class RollingLevel:
         self._values.append(value)
         insort(self._ordered, value)
 
+    def median(self) -> float | None:
+        count = len(self._ordered)
+        return (self._ordered[(count - 1) // 2] + self._ordered[count // 2]) / 2 if count >= self._least else None
+
     def quantile(self, share: float) -> float | None:
         count = len(self._ordered)
         return self._ordered[min(count - 1, int(share * count))] if count >= self._least else None

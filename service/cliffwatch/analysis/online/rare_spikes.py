@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 
 from cliffwatch.analysis.chance import is_recurrent
@@ -143,15 +143,24 @@ class _Watched:
         if level - recent > _RISE:
             self._open.append((sample.start, sample.end, level - recent))
             return None
-        spike, self._open = self._closed(), []
-        if spike is not None:
-            return self._joined(spike, recent, sample)
-        return self._over(sample)
+        spikes = self._closed()
+        if not spikes:
+            return self._over(sample)
+        joined = [self._joined(spike, recent, sample) for spike in spikes]
+        return next((finding for finding in joined if finding is not None), None)
 
-    def _closed(self) -> _Spike | None:
-        if not self._open or len(self._open) > SPIKE_WINDOWS:
-            return None
-        return _Spike(self._open[0][0], self._open[-1][1], max(height for _, _, height in self._open))
+    def _closed(self) -> list[_Spike]:
+        """Spikes of the rise that ended: all of a short one; of a long one, such as a compaction, what stands out."""
+        rise, self._open = self._open, []
+        if not rise:
+            return []
+        clear = max(height for _, _, height in rise) - log_ratio(RARE_CLEAR) if len(rise) > SPIKE_WINDOWS else 0.0
+        runs = [list(run) for is_high, run in groupby(rise, lambda window: window[2] > clear) if is_high]
+        return [
+            _Spike(run[0][0], run[-1][1], max(height for _, _, height in run))
+            for run in runs
+            if len(run) <= SPIKE_WINDOWS
+        ]
 
     def _joined(self, spike: _Spike, recent: float, sample: Sample) -> Finding | None:
         """Count a spike; returns a new finding once enough spikes lie above a gap in the heights."""

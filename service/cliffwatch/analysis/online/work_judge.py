@@ -13,6 +13,7 @@ from statistics import median
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Sample, Series, Undone
+from cliffwatch.analysis.online.levels import RollingLevel
 from cliffwatch.analysis.span_lengths import FAST, HOUR
 from cliffwatch.analysis.thresholds import (
     EARLY_STALL_LONGER,
@@ -203,9 +204,12 @@ class _Shortfall:
 
     def __init__(self, length: int) -> None:
         self._healthy: deque[tuple[float, float | None]] = deque(maxlen=HOUR)
-        self._level = 0.0
+        self._healthy_rates = RollingLevel(HOUR, 1)
+        #: Median of the healthy latencies; 0 where none is known.
+        self._healthy_usual: float | None = None
         self._is_declared = False
         self._recent: deque[tuple[float, float, float | None]] = deque(maxlen=length)
+        self._recent_rates = RollingLevel(length, 1)
         self._below_since: float | None = None
         self.active: Finding | None = None
 
@@ -213,10 +217,12 @@ class _Shortfall:
         """Add a window's rate; returns a new or ended finding. `usual`: latency of most operations, None if not
         measured."""
         self._recent.append((sample.start, rate, usual))
+        self._recent_rates.add(rate)
         if self._is_reference(sample):
             self._healthy.append((rate, usual))
-            self._level = median(rate for rate, _ in self._healthy)
-        healthy = self._level
+            self._healthy_rates.add(rate)
+            self._healthy_usual = None
+        healthy, level = self._healthy_rates.median() or 0.0, self._recent_rates.median() or 0.0
         if len(self._healthy) < (RATE_WINDOWS if self._is_declared else SHORTFALL_WINDOWS):
             return []
         last = list(islice(reversed(self._recent), FAST))
@@ -226,7 +232,6 @@ class _Shortfall:
             return self._come_back(sample)
         if self._below_since is None:
             self._below_since = last[len(last) // 2][0]
-        level = median(rate for _, rate, _ in self._recent)
         if self.active is not None:
             seconds = sample.end - self.active.onset
             self.active = replace(
@@ -264,7 +269,9 @@ class _Shortfall:
     def _is_slower(self) -> bool:
         """Whether no latency is known, or operations take so much longer that clients which wait for each complete
         fewer."""
-        before = [usual for _, usual in self._healthy if usual]
+        if self._healthy_usual is None:
+            before = [usual for _, usual in self._healthy if usual]
+            self._healthy_usual = median(before) if before else 0.0
         since = [usual for _, _, usual in self._recent if usual]
         # Where no latency is known, nothing shows that the client requested less.
-        return not before or not since or median(since) >= SLOWER_RATIO * median(before)
+        return not self._healthy_usual or not since or median(since) >= SLOWER_RATIO * self._healthy_usual
