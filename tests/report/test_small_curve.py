@@ -15,6 +15,7 @@ from cliffwatch.journal import files
 from cliffwatch.report.build import build
 from cliffwatch.report.charts.curve import CURVE_POINTS, CurvePoint, curve_of
 from cliffwatch.report.charts.small_curve import CURVE_WIDTH, Scale, curve_of_load, scale_of, small_curve
+from cliffwatch.report.format import elapsed
 
 LOAD = (LOAD_START, LOAD_START + 600)
 
@@ -88,6 +89,9 @@ def test_a_report_begins_with_the_curve_of_its_load_and_the_onsets(tmp_path: Pat
     page = page_of(directory)
     assert curve.svg in page
     assert page.index(curve.svg) < page.index("What was found")
+    length = cliff_run.PLAN.windows * cliff_run.PLAN.window_seconds
+    assert curve.seconds == length
+    assert f'<p class="hint ends"><span>0:00:00</span><span>{elapsed(length)}</span></p>' in page
     assert "; a red line is an onset</figcaption>" in page
     # An improvement is a finding, and no onset of what degraded the load.
     document = build(directory).document

@@ -97,7 +97,7 @@ def test_a_run_that_has_not_started_has_no_start(page: Page, service: Service) -
 
 
 def test_a_run_without_a_window_has_no_cliff_to_speak_of(page: Page, service: Service) -> None:
-    run_id = start_run(service, steady("ended-before-it-began", "5m", "10s"))
+    run_id = start_run(service, steady("ended-before-it-began", "5m", "1m"))
     service.wait_for(run_id, "running")
     service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
     wait_until_finished(service, run_id)

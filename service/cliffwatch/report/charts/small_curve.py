@@ -47,7 +47,8 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class SmallCurve:
-    """Polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, interrupted where nothing was measured; `words` sums them up.
+    """Polylines in a box of CURVE_WIDTH × CURVE_HEIGHT over `seconds`, interrupted where nothing was measured; `words`
+    sums them up.
 
     `stalls` are the bands in which the run was measured and nothing was completed; `onsets` the places of findings.
     """
@@ -55,6 +56,7 @@ class SmallCurve:
     lines: tuple[str, ...]
     stalls: tuple[Band, ...]
     words: str
+    seconds: float
     onsets: tuple[float, ...] = ()
 
     @property
@@ -123,6 +125,7 @@ def small_curve(
         tuple(" ".join(line) for line in lines if len(line) > 1),
         tuple(Band(round(each[0], 1), round(max(each[-1], each[0] + 1), 1)) for each in stalled if each),
         "; ".join(said),
+        stop - start,
         tuple(round(place(at), 1) for at in onsets),
     )
 
