@@ -25,6 +25,11 @@ FIGURES = """
   const chart = figure.querySelector(".chart"), canvas = figure.querySelector("canvas");
   if (chart === null) {
     const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
+    if (svg.matches(".small-curve")) {
+      const drawn = [...svg.querySelectorAll("polyline, rect")].reduce((sum, each) => sum + each.getBBox().width, 0);
+      const onset = svg.querySelectorAll("path").length;
+      return { id: "small-curve", width: box.width, height: box.height, drawn, each: [], onset };
+    }
     const cells = [...svg.querySelectorAll("path")].map((path) => path.getAttribute("d").split("M").length - 1);
     const drawn = cells.reduce((sum, count) => sum + count, 0), onset = svg.querySelectorAll(".heat-onset").length;
     return { id: svg.parentElement.className, width: box.width, height: box.height, drawn, each: [], onset };
@@ -118,6 +123,7 @@ def expected_charts(page: str) -> set[str]:
     timed = data["latency"] or data["outstanding"]
     charts = {f"{name}-chart" for name, column in (("latency", timed), ("rate", data["rates"])) if column}
     charts |= {"percentile-curve", "heat"} if data["latency"] else set()
+    charts |= {"small-curve"} if data["latency"] and len(data["elapsed"]) > 1 else set()
     charts |= {"depth-chart"} if "queue_depth" in data["layers"] else set()
     charts |= {"layer-chart"} if {"device_p99", "device_mean"} & data["layers"].keys() else set()
     evidence = {
