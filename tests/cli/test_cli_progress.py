@@ -83,6 +83,8 @@ def test_a_finished_run_is_shown_by_its_own_figures_and_not_by_its_last_window()
 def test_a_run_that_goes_on_is_shown_with_its_last_window() -> None:
     going = _facts_of(run(engine="storage", last_window=window()))
     assert going["figures"] == "last window: write p50 1.2 ms  p99 34.5 ms  1.0 MiB/s  operations 500 /s"
+    assert "so far" not in going
+    assert _facts_of(run(engine="storage", standing="No finding."))["so far"] == "No finding."
     assert _facts_of(run(engine="storage", last_window=None))["figures"] == "–"
 
 
@@ -180,6 +182,25 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change
     assert said == ["starting", "baseline", "baseline", "soak"]
 
 
+def test_what_is_decided_is_said_at_each_change_of_phase_and_every_ten_minutes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = VirtualClock(0.0)
+    display = LineDisplay(clock)
+    for seconds, phase, standing in (
+        (0, "baseline", "Nothing is judged yet."),
+        (60, "baseline", "Nothing is judged still."),
+        (60, "soak", "No finding."),
+        (599, "soak", "No finding in 10m."),
+        (1, "soak", "No cliff."),
+        (1, "soak", ""),
+    ):
+        clock.sleep(seconds)
+        display.show(RunSeen(run(phase=phase, planned_seconds=7200, standing=standing)))
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("No")]
+    assert said == ["Nothing is judged yet.", "No finding.", "No cliff."]
+
+
 def test_gaps_alerts_findings_and_notes_are_progress_lines() -> None:
     gap = EventSeen({"type": "gap", "name": "engine_died", "detail": {"seconds": 2.5, "segments": [1]}})
     assert update_text(gap) == "gap: not measured for 2.5 s: the engine died"
@@ -219,7 +240,7 @@ def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
     console = Console(file=terminal, force_terminal=True, width=100, legacy_windows=False)
     clock = VirtualClock(0.0)
     with BarDisplay(clock, console) as display:
-        display.show(RunSeen(run()))
+        display.show(RunSeen(run(standing="No finding in 1m of soak.")))
         display.show(WindowSeen(window()))
         display.show(RunNotice("the service answers again"))
         display.show(RunNotice("a\x1b[2J\u202eb"))
@@ -228,6 +249,7 @@ def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
     assert "the service answers again" in text
     assert "25 %" in text
     assert "p99 34.5 ms" in text
+    assert "No finding in 1m of soak." in text
 
 
 def test_output_that_is_no_terminal_gets_lines() -> None:

@@ -72,6 +72,7 @@ def assert_page(busy: Machine, watch: StatusWatch) -> None:
     lines = text.splitlines()
     (live,) = (line for line in lines if line.startswith("goes-on "))
     assert "soak" in live
+    assert "even a cliff may take 30m to be distinguished from noise" in " ".join(text.split())
     (waits,) = (line for line in lines if line.startswith("waits "))
     assert "queued" in waits
     heads = [line.split()[0] for line in lines if line.startswith(("goes-on", "begun", "waits"))]

@@ -40,6 +40,9 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     expect(page.locator("#drives-missing")).to_contain_text("No drive of this machine")
     expect(page.locator("#tile-left")).to_contain_text(re.compile(r"0:0[45]:\d\d"))
     expect(page.locator("#tile-phase-left")).to_contain_text(re.compile(r"(baseline|soak): 0:0\d:\d\d left"))
+    said = r"No finding in .* of soak; even a cliff may take 30m to .*\. Open: its limits\. The verdict is"
+    expect(page.locator("#standing")).to_have_text(re.compile(said))
+    assert re.match(said, service.client.get(f"/api/v1/runs/{run_id}").json()["standing"])
     service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
     expect(page.locator("#verdict")).to_contain_text("stopped")
     # What was about the last window is about the whole load now, without loading the page again.
@@ -50,6 +53,7 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     expect(limits.nth(0).locator("dd").first).to_have_text("held")
     expect(limits.nth(0)).to_contain_text(re.compile(r"at least \d+(\.\d+)? % below the bound"))
     expect(limits.nth(3)).to_contain_text("not judged")
+    expect(page.locator("#standing")).to_be_hidden()
 
 
 def test_a_page_says_for_how_long_no_window_has_come(page: Page, service: Service) -> None:

@@ -8,6 +8,7 @@ from cliffwatch.app.comparison import ComparableRuns, Comparison, comparable_run
 from cliffwatch.app.differences import Differences, differences_of
 from cliffwatch.app.marks import mark_run
 from cliffwatch.app.repeat import request_of
+from cliffwatch.app.standing import standing_of
 from cliffwatch.base.errors import Code
 from cliffwatch.base.faults import NAME_PATTERN
 from cliffwatch.http.context import API_PREFIX, Context, Operator, Reader, RunId, find_run
@@ -179,4 +180,5 @@ def _created(services: Context, run_id: str, response: Response) -> Run:
 
 def _shown(services: Context, run_id: str) -> Run:
     row = find_run(services, run_id)
-    return run_resource(row, services.clock.wall(), services.runs.waits_for(row))
+    standing = standing_of(services.database, row)
+    return run_resource(row, services.clock.wall(), services.runs.waits_for(row), standing)

@@ -25,7 +25,8 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.model.run_state import RunState
 
-PLAIN_LINE_SECONDS = 10.0
+#: How often progress is printed as a line, and what is decided so far.
+PLAIN_LINE_SECONDS, STANDING_SECONDS = 10.0, 600.0
 #: Words for a note about an earlier finding, by the name of the note.
 _FINDING_WORDS = {"finding_updated": "finding, updated", "finding_ended": "finding, over"}
 #: Phases in the order in which a run goes through them; updates may arrive in another order.
@@ -154,6 +155,11 @@ class Picture:
         elapsed = f"elapsed {show_seconds(self.elapsed_seconds)}"
         return elapsed if left is None else f"{elapsed}  remaining {show_seconds(left)}"
 
+    @property
+    def standing(self) -> str:
+        """What is decided of the run so far; empty where nothing is."""
+        return str(self.run.get("standing") or "")
+
     def line(self) -> str:
         return f"{self.phase}  {format_share(round(self.ratio, 2))}  {self.times()}  {self.figures()}"
 
@@ -224,6 +230,7 @@ class LineDisplay:
         self._picture = Picture(clock)
         self._notices = Notices()
         self._said: tuple[str, float] | None = None
+        self._stood: tuple[str, float] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -240,6 +247,10 @@ class LineDisplay:
         if self._said is None or phase != self._said[0] or now - self._said[1] >= PLAIN_LINE_SECONDS:
             self._said = (phase, now)
             say(self._picture.line())
+        standing = self._picture.standing
+        if standing and (self._stood is None or phase != self._stood[0] or now - self._stood[1] >= STANDING_SECONDS):
+            self._stood = (phase, now)
+            say(standing)
 
 
 class BarDisplay:
@@ -274,7 +285,8 @@ class BarDisplay:
             f"{format_share(round(picture.ratio, 2)):>5}",
             picture.times(),
         )
-        return Group(bar, Text(picture.figures(), overflow="ellipsis", no_wrap=True))
+        lines = [Text(picture.figures(), overflow="ellipsis", no_wrap=True), Text(visible(picture.standing))]
+        return Group(bar, *lines[: 2 if picture.standing else 1])
 
 
 def update_text(update: Update) -> str | None:

@@ -279,6 +279,7 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
         **({"waits for": ", ".join(run["waits_for"])} if run.get("waits_for") else {}),
         "phase": show(_phase(run)),
         "verdict": show(run.get("verdict")),
+        **({"so far": run["standing"]} if run.get("standing") else {}),
         "reasons": "\n".join(run.get("reasons") or []),
         "created": show_time(run.get("created_at")),
         **({"imported": show_time(run["imported_at"])} if run.get("imported_at") else {}),

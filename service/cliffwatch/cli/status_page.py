@@ -32,19 +32,11 @@ _STATE_STYLES = {RunState.INTERRUPTED.value: "bold red", RunState.QUEUED.value: 
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRun:
-    """A run that is not over, and the summary of its newest finding."""
-
-    run: dict[str, Any]
-    finding: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class StatusPage:
     """Content of the page: the service's last answers, and since when it has not answered (monotonic seconds)."""
 
     url: str
-    live: Sequence[LiveRun] = ()
+    live: Sequence[dict[str, Any]] = ()
     more: int = 0
     ended: Sequence[dict[str, Any]] = ()
     schedules: Sequence[dict[str, Any]] = ()
@@ -62,8 +54,7 @@ def read_page(api: ApiClient, url: str, clock: Clock) -> StatusPage:
     live, pictures = [], {}
     for listed in runs[:LIVE_LIMIT]:
         run = api.get(path_of("runs", listed["id"]))
-        found = api.list_all(path_of("runs", run["id"], "findings"), 1)
-        live.append(LiveRun(run, show(found[0]["detail"].get("summary")) if found else ""))
+        live.append(run)
         pictures[run["id"]] = Picture(clock)
         pictures[run["id"]].take(RunSeen(run))
     ended = api.list_all("/runs", ENDED_LIMIT, state=RunState.FINISHED.value)
@@ -83,7 +74,7 @@ class RenderedPage:
         page, is_narrow = self.page, options.max_width < NARROW_COLUMNS
         yield _heading(page, self.clock)
         for each in page.live:
-            yield from _live_run(each, page.pictures[each.run["id"]], is_narrow)
+            yield from _live_run(each, page.pictures[each["id"]], is_narrow)
         if page.more:
             yield Text(f"and {page.more} more; `cliffwatch run list` shows them", style="dim")
         if not page.live and page.silent_since is None:
@@ -104,8 +95,7 @@ def _heading(page: StatusPage, clock: Clock) -> RenderableType:
     return Text(visible(said), style="bold red")
 
 
-def _live_run(each: LiveRun, picture: Picture, is_narrow: bool) -> Iterator[RenderableType]:
-    run = each.run
+def _live_run(run: dict[str, Any], picture: Picture, is_narrow: bool) -> Iterator[RenderableType]:
     name = Text(visible(run["id"]), style="bold")
     phase = Text(picture.phase, style=_STATE_STYLES.get(run["state"], "cyan"))
     progress: list[RenderableType] = [
@@ -121,8 +111,8 @@ def _live_run(each: LiveRun, picture: Picture, is_narrow: bool) -> Iterator[Rend
         yield _row([name, phase, *progress], stretched=2)
     if run["state"] != RunState.QUEUED:
         yield Padding(Text(visible(picture.figures())), (0, 0, 0, 2))
-    if each.finding:
-        yield Padding(Text(visible(f"▲ {each.finding}"), style="yellow"), (0, 0, 0, 2))
+    if picture.standing:
+        yield Padding(Text(visible(picture.standing)), (0, 0, 0, 2))
 
 
 def _row(cells: Sequence[RenderableType], stretched: int) -> Table:

@@ -16,11 +16,12 @@ from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
+from cliffwatch.app.standing import standing_of
 from cliffwatch.app.tokens import Caller
 from cliffwatch.base.errors import Problem
 from cliffwatch.http.context import Services, find_run
 from cliffwatch.http.journal_resource import event_body
-from cliffwatch.http.run_resource import run_resource, window_resource
+from cliffwatch.http.run_resource import Run, run_resource, window_resource
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import RunState
 from cliffwatch.store.database import DATABASE_ERRORS
@@ -90,13 +91,17 @@ async def _stream(
         for message in batch:
             yield message
         if changed or is_over:
-            run = await run_in_threadpool(run_resource, row, services.clock.wall())
+            run = await run_in_threadpool(_shown, services, row)
             yield _message("run", run, position)
             shown = present
         if is_over:
             return
         if not batch:
             await _pause(stopping)
+
+
+def _shown(services: Services, row: RunRow) -> Run:
+    return run_resource(row, services.clock.wall(), standing=standing_of(services.database, row))
 
 
 async def _pause(stopping: anyio.Event) -> None:

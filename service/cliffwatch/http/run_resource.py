@@ -101,21 +101,23 @@ class Window(BaseModel):
 
 class Run(RunSummary):
     """A run shown alone: `report` is the path of report.html once it is made, `metrics_port` its worker's port.
-    `waits_for` are the runs that a queued run waits for, the oldest first.
+    `waits_for` are the runs that a queued run waits for, the oldest first. `standing` says what is decided of a run
+    under load, what is open, and when the verdict is due; empty for other runs.
     """
 
     last_window: Window | None
     report: str | None
     metrics_port: int | None
     waits_for: list[str]
+    standing: str
 
 
 def run_summary(row: RunRow, now: float) -> RunSummary:
     return RunSummary.model_validate(_fields(row, now))
 
 
-def run_resource(row: RunRow, now: float, waits_for: Sequence[str] = ()) -> Run:
-    """A run as the API shows it alone: from its row and the end of its journal."""
+def run_resource(row: RunRow, now: float, waits_for: Sequence[str] = (), standing: str = "") -> Run:
+    """A run as the API shows it alone: from its row and the end of its journal. `standing`: by `standing_of`."""
     directory = Path(row.directory)
     last = JournalReader(directory).last_window()
     fields = _fields(row, now, last.end if last is not None else row.last_window_end)
@@ -126,6 +128,7 @@ def run_resource(row: RunRow, now: float, waits_for: Sequence[str] = ()) -> Run:
         report=str(report) if report.exists() else None,
         metrics_port=metrics_port_of(directory) if row.state != RunState.FINISHED.value else None,
         waits_for=list(waits_for),
+        standing=standing,
     )
 
 

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from cliffwatch.analysis.stalls import silence_words
 from cliffwatch.app.orders import read_order
+from cliffwatch.app.standing import standing_of
 from cliffwatch.base.errors import Problem
 from cliffwatch.http.context import Context, RunId, Services, find_run
 from cliffwatch.http.run_resource import RunSummary, run_resource
@@ -49,6 +50,7 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
         body |= _drives(services, reader, names)
         body |= _limits(services, row, reader, watched, names)
         body["silent"] = _silence(row, reader, services.clock.wall())
+        body["standing"] = standing_of(services.database, row)
         body["parts"] = _parts(reader)
     else:
         verdict = VerdictName(row.verdict) if row.verdict else None

@@ -16,6 +16,7 @@ from cliffwatch.analysis.journal_series import BASELINE_NOTE
 from cliffwatch.analysis.marks import mark_of
 from cliffwatch.app.marks import mark_run
 from cliffwatch.app.repeat import stored_workload
+from cliffwatch.app.standing import standing_of
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.http.context import Context, RunId, find_run
@@ -123,6 +124,7 @@ def run_page(
         meaning=_meaning(run),
         remedy=remedy_of(run.verdict, run.reasons, run.id),
         meant=_meant(run),
+        standing=standing_of(services.database, row),
         meanings={str(state): words for state, words in MEANINGS.items()} | {Phase.COOL_DOWN.value: COOLING},
         again=visitor.may_operate
         and not run.more_targets

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cliffwatch.analysis.stalls import stall_of, stall_seconds
-from cliffwatch.base.regular_files import reading
 from cliffwatch.journal import JournalWindow, files
 from cliffwatch.journal.checksum import opened
+from cliffwatch.journal.spread import spread_lines
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.part_names import of_part
 from cliffwatch.report.part_view import as_part
@@ -72,26 +72,8 @@ def curve_in(report: Mapping[str, Any]) -> Curve:
 
 def curve_of(directory: Path) -> Curve:
     """Points of a run's curve in order of time; empty without windows. Reads no more than CURVE_POINTS lines."""
-    points = (_point(line) for line in _spread_lines(directory / files.WINDOWS))
+    points = (_point(line) for line in spread_lines(directory / files.WINDOWS, CURVE_POINTS))
     return [point for point in points if point is not None]
-
-
-def _spread_lines(path: Path) -> list[bytes]:
-    try:
-        size = path.stat().st_size
-        with reading(path) as file:
-            lines: list[bytes] = []
-            for index in range(CURVE_POINTS):
-                place = size * index // CURVE_POINTS
-                file.seek(max(0, place - 1))
-                if place > 0:
-                    file.readline()
-                line = file.readline()
-                if line.endswith(b"\n") and (not lines or line != lines[-1]):
-                    lines.append(line)
-            return lines
-    except OSError:
-        return []  # the report lists what cannot be read
 
 
 def _point_of(window: JournalWindow) -> CurvePoint:

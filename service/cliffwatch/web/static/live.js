@@ -122,6 +122,7 @@
       showLimits(body);
       showParts(body);
       showRemedy(body.remedy);
+      byId("standing").hidden = true;
     } catch (error) {
       window.cliffwatch.unanswered(error);
     }
@@ -142,6 +143,7 @@
       showParts(body);
       showLimits(body);
       showLeft(body);
+      byId("standing").hidden = !(byId("standing").textContent = body.standing);
       // The last window says nothing of a load of which none comes any more.
       if (body.silent) show({ p50: "–", p99: "–", device: "–", bytes: "–", operations: "–", ratio: body.silent });
       // A load that was moved began at another time than the page counts from.
