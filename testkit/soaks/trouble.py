@@ -13,7 +13,7 @@ import numpy as np
 from testkit.soaks.noise import autoregressive
 from testkit.soaks.soak import Column
 
-from cliffwatch.analysis.finding import Finding
+from cliffwatch.analysis.finding import Finding, Notice
 from cliffwatch.analysis.isolated import isolated_rises, isolated_sentence
 from cliffwatch.analysis.online.replay import Replayed, replayed
 from cliffwatch.analysis.run_analysis import analysis
@@ -83,7 +83,7 @@ class Trouble:
 class Plan:
     """Plan of a soak: `noise` is the standard deviation of single windows (a logarithm); `compaction` windows of ×2
     come once an hour; `swing` is that of a day; `device`: whether a device was measured, too; the first `declared`
-    windows are the baseline phase."""
+    windows are the baseline phase; at the start of window `restart` an engine was restarted."""
 
     seed: int
     hours: int = 12
@@ -94,6 +94,7 @@ class Plan:
     rate: float = 800.0
     device: bool = True
     declared: int = 0
+    restart: int | None = None
 
     def more(self, *troubles: Trouble) -> "Plan":
         return replace(self, troubles=(*self.troubles, *troubles))
@@ -206,7 +207,10 @@ def table_of(plan: Plan) -> Table:
         if rows.present[index]
         for texts in [{PHASE_COLUMN: rows.phase(index)} if rows.declared else {}]
     ]
-    return table_of_rows({name: COLUMNS[name] for name in names if name in COLUMNS}, read)
+    table = table_of_rows({name: COLUMNS[name] for name in names if name in COLUMNS}, read)
+    if plan.restart is None:
+        return table
+    return replace(table, notices=(Notice(table.samples[plan.restart].start, "restart"),))
 
 
 def findings_in(table: Table, mode: str) -> list[Finding]:

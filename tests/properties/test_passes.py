@@ -30,9 +30,7 @@ from testkit.soaks.trouble import (
 )
 
 from cliffwatch.analysis.csv_table import read_table
-from cliffwatch.analysis.finding import Notice
 from cliffwatch.base.errors import Problem
-from cliffwatch.model.phase import Phase as RunPhase
 from cliffwatch.model.run_state import VerdictName
 
 HOURS = 10
@@ -139,6 +137,9 @@ ONCE_PASSED = {
     "a rise of hours that was higher for ten minutes": Plan(9360, hours=HOURS, noise=0.03, swing=0.08).more(
         Trouble(Kind.CLIENT, 2900, 60, 5.0), Trouble(Kind.CLIENT, 2900, 700, 5.0)
     ),
+    "a rise right after a restart and a short baseline, among compactions": Plan(
+        364, hours=HOURS, noise=0.15, compaction=24, device=False, declared=180, restart=189
+    ).more(Trouble(Kind.SLOWER, 190, HOURS * HOUR, 2.0)),
     "spikes beside spikes": Plan(1125, hours=HOURS, noise=0.03, swing=0.08, rate=40_000.0).more(*_SPIKES),
 }
 
@@ -236,11 +237,9 @@ def test_a_restart_does_not_hide_a_rise_that_lasts(
     """A restart before the rise, or in it, in a run whose healthy level was declared or learned for hours. Of a
     declared baseline that a compaction made as slow as the rise, it is said."""
     first = max(declared or LEARNED_HOURS * HOUR, int(rise * HOURS * HOUR)) + 10
-    table = table_of(plan.more(Trouble(Kind.SLOWER, first, HOURS * HOUR, size)))
-    phases = [RunPhase.BASELINE if index < declared else None for index in range(len(table.samples))]
-    samples = tuple(replace(each, phase=phase) for each, phase in zip(table.samples, phases, strict=True))
-    notice = Notice(samples[int(restart * first)].start, "restart")
-    for mode, verdict in verdicts_on(replace(table, samples=samples, notices=(notice,))).items():
+    plan = replace(plan, declared=declared, restart=int(restart * first))
+    slower = plan.more(Trouble(Kind.SLOWER, first, HOURS * HOUR, size))
+    for mode, verdict in verdicts_on(table_of(slower)).items():
         may_pass = (
             size <= 2.0 and declared and any(each.startswith("The baseline was slow") for each in verdict.reasons)
         )
@@ -261,10 +260,8 @@ def test_a_rise_within_the_declared_baseline_does_not_pass(
     than the run's compactions may be taken for one."""
     first = 30 + int(place * (declared - 30))
     assume(first > 3 * plan.compaction and (size > 2.0 or not plan.compaction))
-    table = table_of(plan.more(Trouble(kind, first, HOURS * HOUR, size)))
-    phases = [RunPhase.BASELINE if index < declared else RunPhase.SOAK for index in range(len(table.samples))]
-    samples = tuple(replace(each, phase=phase) for each, phase in zip(table.samples, phases, strict=True))
-    for mode, verdict in verdicts_on(replace(table, samples=samples)).items():
+    slower = replace(plan, declared=declared).more(Trouble(kind, first, HOURS * HOUR, size))
+    for mode, verdict in verdicts_on(table_of(slower)).items():
         assert verdict.name is not VerdictName.PASS, mode
 
 

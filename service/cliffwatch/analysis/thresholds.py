@@ -62,7 +62,7 @@ EASED_WINDOWS = 120
 #: finding although the whole run shows no change there.
 LASTED_WINDOWS, LASTED_RATIO, LASTED_CONFIDENCE = RECOVERY_WINDOWS, 3.0, 0.9
 #: So is any change that was raised and lasted for an hour at this ratio, however noisy the run.
-HOUR_RATIO = 1.8
+HOUR_RATIO = 1.6
 #: So is any sudden change that a device shows and that went on to the end of the load for as many windows (2 h). Where
 #: it is this part of a drift's rise (as logarithms), the run has that change, and no drift.
 UNENDED_WINDOWS, SUDDEN_PART = 2 * HOUR, 0.4
