@@ -35,18 +35,19 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_to_the_page_that_was_a
     assert token_of(service) not in page.content()
     # The refusal is a status that the browser logs; nothing else is.
     assert all("401" in text for text in complaints(page))
-    # A link to the page that is open changes only what stands behind the #.
-    page.get_by_role("button", name="Log out").click()
-    page.evaluate("location.hash = arguments[0]".replace("arguments[0]", repr(token_of(service))))
-    expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
 
-def test_the_link_of_up_logs_in_and_leaves_no_token_in_the_address(page: Page, service: Service) -> None:
-    for _ in range(2):
-        page.goto(f"/login#{token_of(service)}")
-        expect(page).to_have_url(re.compile(r"/runs$"))
-    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+def test_a_link_logs_in_once_and_leads_to_its_page(page: Page, service: Service) -> None:
+    for wanted, reached in (("/schedules", "/schedules"), ("//elsewhere.example", "/runs")):
+        made = service.client.post("/api/v1/login-links", json={"next": wanted}).raise_for_status().json()["path"]
+        assert token_of(service) not in made
+        page.goto(made)
+        expect(page).to_have_url(re.compile(f"{reached}$"))
+        expect(page.get_by_role("button", name="Log out")).to_be_visible()
     assert complaints(page) == []
+    page.get_by_role("button", name="Log out").click()
+    page.goto(made)
+    expect(page.get_by_role("alert")).to_contain_text("This link was used, or is older than ten minutes")
 
 
 @pytest.mark.gate(why="smoke of Chromium, and of a run from its request to its report")

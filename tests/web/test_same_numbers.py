@@ -120,11 +120,11 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 @pytest.fixture(scope="module")
 def views(machine: Machine, browser: Browser) -> dict[str, str]:
     """The text of every place that shows the run, by its name."""
-    base, token = f"http://127.0.0.1:{machine.port}", (machine.state / "token").read_text().strip()
+    base = f"http://127.0.0.1:{machine.port}"
     context = browser.new_context(base_url=base)
     context.set_default_timeout(PATIENCE_MILLISECONDS)
     page = context.new_page()
-    page.goto(f"/login#{token}")
+    page.goto(machine.run("open").stdout.strip())
     page.wait_for_url("**/runs")
     shown = {
         "list page": seen(page, "/runs"),

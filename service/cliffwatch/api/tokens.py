@@ -1,15 +1,19 @@
-"""/tokens: create, list and revoke API tokens."""
+"""/tokens and /login-links: create, list and revoke API tokens; log a browser in with one."""
 
-from fastapi import APIRouter
-from pydantic import BaseModel
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
 
 from cliffwatch.base.errors import Code
-from cliffwatch.http.context import API_PREFIX, Admin, Context, ShortId
+from cliffwatch.http.context import API_PREFIX, Admin, Context, Reader, ShortId
 from cliffwatch.http.paging import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.times import Time
 from cliffwatch.http.token_resource import TokenRequest
+from cliffwatch.model.document import Strict
 from cliffwatch.model.scope import Scope
 from cliffwatch.store.models import TokenRow
 from cliffwatch.store.queries import tokens_page
@@ -55,6 +59,25 @@ def list_tokens(services: Context, caller: Admin, limit: Limit = 50, page: PageT
     with services.database.snapshot() as session:
         rows = tokens_page(session, limit + 1, after)
     return page_of(rows, limit, _SORT, lambda row: (row.created_at, row.id), _show)
+
+
+class LoginLinkRequest(Strict):
+    """The page that a link leads to, by its path."""
+
+    next: Annotated[str, Field(max_length=2000)] = "/runs"
+
+
+class LoginLink(BaseModel):
+    """Link that logs a browser in once, within ten minutes, with the token that asked for it: its path."""
+
+    path: str
+
+
+@router.post("/login-links", status_code=201)
+def make_login_link(request: Request, wanted: LoginLinkRequest, services: Context, caller: Reader) -> LoginLink:
+    """Make a link that logs a browser in once, so that no token is in its address."""
+    token = request.headers["authorization"].partition(" ")[2].strip()
+    return LoginLink(path=f"/login?{urlencode({'code': services.login_links.make(token), 'next': wanted.next})}")
 
 
 @router.delete("/tokens/{token_id}", status_code=204, responses=responses(Code.NOT_FOUND, Code.CONFLICT))

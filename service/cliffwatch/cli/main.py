@@ -27,6 +27,7 @@ COMMANDS = {
     "up": Deferred("cliffwatch.cli.service", "up", "Start the service and its watchers in the background."),
     "down": Deferred("cliffwatch.cli.service", "down", "Stop the service and its watchers; runs go on."),
     "status": Deferred("cliffwatch.cli.service", "status", "Show whether the service is up."),
+    "open": Deferred("cliffwatch.cli.open", "open_", "Open the pages in a browser, logged in."),
     "install-units": Deferred("cliffwatch.cli.units", "install_units", "Write the systemd unit of the service."),
     "soak": Deferred("cliffwatch.cli.soak", "soak", "Soak a directory, a drive, a broker or a database."),
     "analyze": Deferred("cliffwatch.cli.analyze", "analyze", "Find cliffs, stalls and drift in a run or a file."),
@@ -59,7 +60,7 @@ FIRST_COMMANDS = (
     "  nothing yet, to see how it looks?",
     "      cliffwatch drill",
     "",
-    "`cliffwatch up` starts the service of this machine; `--help` lists all commands.",
+    "`cliffwatch up` starts the service of this machine, and `open` shows its pages; `--help` lists all commands.",
 )
 
 

@@ -20,6 +20,7 @@ from cliffwatch.cli.daemon import (
     start_daemon,
     stop_daemon,
 )
+from cliffwatch.cli.open import login_link
 from cliffwatch.cli.output import Output, print_facts, print_json, say, show
 from cliffwatch.cli.session import OutputOption, Session, seconds_of, session_of
 from cliffwatch.model.run_state import RunState
@@ -81,11 +82,15 @@ def up(
             raise not_ready(state_directory, waited)
         clock.sleep(_POLL_SECONDS)
     log = state_directory / LOG_FILE
+    link = ""
+    if sys.stderr.isatty() or not had_token:
+        with ApiClient(daemon.url, session.token()) as api:
+            link = login_link(api, daemon.url)
     say(
         f"the service is {'already running' if was_running else 'ready'} at {daemon.url}",
         f"  token:        {session.token_path()}",
         f"  log:          {log}",
-        *([f"  pages:        {daemon.url}/login#{session.token()}"] if sys.stderr.isatty() or not had_token else []),
+        *([f"  pages:        {link}"] if link else []),
     )
     if note := note_on_place(state_directory, settings.database_url.startswith("sqlite")):
         say(f"warning: {note}")

@@ -10,6 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.drives import ExaminedDrives
 from cliffwatch.app.library import RunLibrary
+from cliffwatch.app.login_links import LoginLinks
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.retention import Retention
 from cliffwatch.app.runs import RunService
@@ -48,6 +49,7 @@ class Services:
     reports: ReportService
     workloads: WorkloadService
     tokens: TokenService
+    login_links: LoginLinks
     scheduler: Scheduler
     schedules: ScheduleService
     http: HttpFigures

@@ -29,6 +29,7 @@ from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.drives import examined_drives
 from cliffwatch.app.indexer import Indexer
 from cliffwatch.app.library import RunLibrary
+from cliffwatch.app.login_links import LoginLinks
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.retention import Retention
 from cliffwatch.app.runs import RunService
@@ -213,6 +214,7 @@ def _lifespan_of(
                 reports=ReportService(settings.state_directory / "cache", database, clock),
                 workloads=workloads,
                 tokens=TokenService(database, clock),
+                login_links=LoginLinks(clock),
                 scheduler=scheduler,
                 schedules=ScheduleService(database, clock, service, scheduler),
                 http=app.state.http,

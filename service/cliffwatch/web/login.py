@@ -13,10 +13,27 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/login")
-def show_login(request: Request, services: Context, after: Annotated[str, Query(alias="next")] = "/runs") -> Response:
+def show_login(
+    request: Request,
+    services: Context,
+    after: Annotated[str, Query(alias="next")] = "/runs",
+    code: Annotated[str, Query(description="code of a link that logs in once")] = "",
+) -> Response:
+    if code:
+        return _take_code(request, services, code, local_path(after))
     if visitor_of(request, services) is not None:
         return go_to(local_path(after))
     return show(request, "login.html", None, next=local_path(after), problem="")
+
+
+def _take_code(request: Request, services: Context, code: str, after: str) -> Response:
+    token = services.login_links.take(code)
+    if token is None or services.tokens.caller_of(token) is None:
+        words = "This link was used, or is older than ten minutes. `cliffwatch open` prints another."
+        return show(request, "login.html", None, 401, next=after, problem=words)
+    answer = go_to(after)
+    log_in(answer, request, token)
+    return answer
 
 
 @router.post("/login")
