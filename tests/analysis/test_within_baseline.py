@@ -97,7 +97,7 @@ def test_small_cliffs_and_small_unraised_steps_are_not_reported(
         (FindingKind.CLIFF, 2.1, 0.8, None, True),  # twice the level for the hour to the end
         (FindingKind.CLIFF, 2.1, 0.8, 360.0, True),
         (FindingKind.CLIFF, 2.1, 0.8, 350.0, False),
-        (FindingKind.CLIFF, 1.7, 0.8, None, False),
+        (FindingKind.CLIFF, 1.5, 0.8, None, False),
         (FindingKind.CLIFF, 3.1, 0.8, 350.0, False),
         (FindingKind.CLIFF, 3.1, 0.95, 350.0, True),
         (FindingKind.CLIFF, 3.1, 0.95, 20.0, False),
