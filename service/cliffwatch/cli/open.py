@@ -22,7 +22,7 @@ def open_(
     run: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RUN]", help="The run whose page to open; without it, the list.", autocompletion=completion.runs
+            metavar="RUN", help="The run whose page to open; without it, the list.", autocompletion=completion.runs
         ),
     ] = None,
     output: OutputOption = None,
