@@ -255,6 +255,16 @@ def test_a_reader_sees_and_cannot_change(page: Page, service: Service) -> None:
     service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
 
 
+@pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-site", 403), ("none", 303), (None, 303)])
+def test_a_link_from_another_site_does_not_log_in(service: Service, site: str | None, status: int) -> None:
+    made = service.client.post("/api/v1/login-links", json={"next": "/runs"}).raise_for_status().json()["path"]
+    headers = {"Sec-Fetch-Site": site} if site else {}
+    answer = httpx.get(f"{service.client.base_url}{made}", headers=headers)
+    assert (answer.status_code, "set-cookie" in answer.headers) == (status, status == 303)
+    # What was refused is not used up.
+    assert httpx.get(f"{service.client.base_url}{made}").status_code == (303 if status == 403 else 401)
+
+
 @pytest.fixture
 def logged_in(service: Service) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=str(service.client.base_url), trust_env=False, timeout=30) as client:

@@ -5,8 +5,8 @@ import threading
 
 from cliffwatch.base.clock import Clock
 
-#: How long a link is valid, and how many are kept; the oldest goes first.
-VALID_SECONDS, LINKS_LIMIT = 600.0, 100
+#: How long a link is valid, and how many of one token are kept; its oldest goes first.
+VALID_SECONDS, LINKS_LIMIT = 600.0, 10
 _CODE_BYTES = 24
 
 
@@ -23,9 +23,10 @@ class LoginLinks:
         """Code of a new link for this token."""
         code = secrets.token_urlsafe(_CODE_BYTES)
         with self._lock:
+            own = [each for each, (owner, _) in self._tokens.items() if owner == token]
+            for oldest in own[: max(0, len(own) + 1 - LINKS_LIMIT)]:
+                del self._tokens[oldest]
             self._tokens[code] = (token, self._clock.monotonic())
-            while len(self._tokens) > LINKS_LIMIT:
-                del self._tokens[next(iter(self._tokens))]
         return code
 
     def take(self, code: str) -> str | None:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.http.context import Context
 from cliffwatch.web.page import PageRoute, go_to, local_path, show
-from cliffwatch.web.session import Form, is_from_here, log_in, log_out, visitor_of
+from cliffwatch.web.session import Form, is_from_here, is_typed, log_in, log_out, visitor_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -27,6 +27,10 @@ def show_login(
 
 
 def _take_code(request: Request, services: Context, code: str, after: str) -> Response:
+    """Log in by a link from a terminal. One on a page of another site could log the visitor in with another token."""
+    if not is_typed(request):
+        words = "This link was followed from another site. Copy it into the address line, or log in with a token."
+        return show(request, "login.html", None, 403, next=after, problem=words)
     token = services.login_links.take(code)
     if token is None or services.tokens.caller_of(token) is None:
         words = "This link was used, or is older than ten minutes. `cliffwatch open` prints another."

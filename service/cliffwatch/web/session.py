@@ -129,6 +129,12 @@ def is_from_here(request: Request) -> bool:
         return False  # no browser writes it so
 
 
+def is_typed(request: Request) -> bool:
+    """Whether a request is from no page of another origin, by Sec-Fetch-Site; true without it: no browser, or no
+    trustworthy address."""
+    return request.headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+
+
 def log_in(response: Response, request: Request, token: str) -> None:
     """Set the token as a cookie until the browser is closed. SameSite=Lax: it is sent with links of other sites, so
     that a link in an alert opens its page, but not with their forms."""
