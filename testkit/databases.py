@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy.engine import make_url
 from testkit.postgres import PostgresqlServer, postgresql_server
 
+from cliffwatch.app.index import index_run
 from cliffwatch.store.database import Database, open_database, upgrade
 
-__all__ = ["database", "database_url", "make_tables", "postgresql_server"]
+__all__ = ["database", "database_url", "indexed", "make_tables", "postgresql_server"]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -44,6 +45,17 @@ def make_tables(url: str) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_newest_sqlite())
+
+
+def indexed(*directories: Path) -> Database:
+    """An open database beside the first of these journals, which has them all in its index."""
+    url = f"sqlite:///{directories[0].parent / 'index.db'}"
+    make_tables(url)
+    database = open_database(url)
+    with database.session() as session:
+        for directory in directories:
+            index_run(session, directory)
+    return database
 
 
 @cache

@@ -57,7 +57,7 @@ def test_it_says_what_is_decided_and_when_the_verdict_is_due(change: dict[str, o
         ({"written_over": START + 2 * HOUR}, "what is small or slow."),
     ],
 )
-def test_what_could_not_have_shown_yet_is_open(change: dict[str, object], words: str) -> None:
+def test_trouble_that_could_not_have_shown_yet_is_open(change: dict[str, object], words: str) -> None:
     assert f"{words} {DUE}" in standing_sentences(replace(RUN, **change))  # type: ignore[arg-type]  # fields by name
 
 

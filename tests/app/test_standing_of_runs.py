@@ -1,17 +1,19 @@
 """The standing verdict of an indexed run: by its row, its findings and its journal."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from testkit.databases import indexed
+from testkit.journals import rewritten
 from testkit.recorded_runs import LOAD_START, Ending, JournalPlan, make_journal
 
-from cliffwatch.app.index import index_run
 from cliffwatch.app.standing import standing_of
 from cliffwatch.journal import Event, EventType, files
-from cliffwatch.store.database import open_database, upgrade
+from cliffwatch.model.run_state import RunState
 from cliffwatch.store.models import RunRow
 
 MINUTE = 60.0
@@ -29,17 +31,17 @@ PLAN = JournalPlan(
 
 
 def said_of(tmp_path: Path, plan: JournalPlan) -> str:
-    directory = make_journal(tmp_path / plan.run_id, plan)
-    url = f"sqlite:///{tmp_path / 'index.db'}"
-    upgrade(url)
-    database = open_database(url)
+    return standing_in(make_journal(tmp_path / plan.run_id, plan))
+
+
+def standing_in(directory: Path, spoil: Callable[[Path], object] = lambda _: None) -> str:
+    """Standing verdict of a journal that is spoiled after it was indexed."""
+    database = indexed(directory)
+    spoil(directory)
     with database.session() as session:
-        index_run(session, directory)
-    with database.session() as session:
-        row = session.get(RunRow, plan.run_id)
+        row = session.get(RunRow, directory.name)
         assert row is not None
-        session.expunge(row)
-    return standing_of(database, row)
+        return standing_of(database, row)
 
 
 def found(series: str, **detail: Any) -> Event:
@@ -84,13 +86,42 @@ def test_nothing_is_said_without_a_window_and_of_a_load_that_is_over(tmp_path: P
 
 def test_nothing_is_said_of_a_journal_that_cannot_be_read(tmp_path: Path) -> None:
     directory = make_journal(tmp_path / PLAN.run_id, PLAN)
-    url = f"sqlite:///{tmp_path / 'index.db'}"
-    upgrade(url)
-    database = open_database(url)
-    with database.session() as session:
-        index_run(session, directory)
-    (directory / files.ORDER).write_text("{}")
-    with database.session() as session:
-        row = session.get(RunRow, PLAN.run_id)
-        assert row is not None
-        assert standing_of(database, row) == ""
+    assert standing_in(directory, lambda run: (run / files.ORDER).write_text("{}")) == ""
+
+
+def test_a_damaged_window_is_passed_over(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path / PLAN.run_id, PLAN)
+    before = standing_in(directory)
+    lines = (directory / files.WINDOWS).read_bytes().splitlines(keepends=True)
+    (directory / files.WINDOWS).write_bytes(b"".join([b"{}\n", *lines[1:]]))
+    assert standing_in(directory) == before
+
+
+def test_windows_longer_than_the_workload_s_are_measured_time(tmp_path: Path) -> None:
+    """As those of an engine that reports less often while its target hangs."""
+    directory = make_journal(tmp_path / PLAN.run_id, PLAN)
+    lines = (directory / files.WINDOWS).read_bytes().splitlines(keepends=True)
+    last = json.loads(lines[-1])
+    longer = [
+        rewritten(line, seq=seq, end=json.loads(line)["end"] + MINUTE)
+        for seq, line in enumerate(lines[: len(lines) - 1 : 2])
+    ]
+    (directory / files.WINDOWS).write_bytes(b"".join(longer))
+    assert json.loads(longer[-1])["end"] == last["end"]
+    assert "was not measured" not in standing_in(directory)
+
+
+def test_time_that_a_window_lacks_was_not_measured(tmp_path: Path) -> None:
+    said = said_of(tmp_path, replace(PLAN, gauges=lambda _: {"measured_seconds": 0.75 * MINUTE}))
+    assert "since 25 % of it was not measured" in said
+
+
+def test_a_recovery_is_no_finding(tmp_path: Path) -> None:
+    recovery = found("append.p99", operation="append", kind="recovery")
+    said = said_of(tmp_path, replace(PLAN, events=(replace(recovery, name="recovery"),)))
+    assert said.startswith("No cliff in the first 2h")
+
+
+def test_an_interrupted_run_has_a_standing_verdict(tmp_path: Path) -> None:
+    stopped = Event(LOAD_START + 210 * MINUTE, EventType.STATE, RunState.INTERRUPTED.value, {})
+    assert said_of(tmp_path, replace(PLAN, events=(stopped,))).startswith("No cliff in the first 2h")

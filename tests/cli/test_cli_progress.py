@@ -182,7 +182,7 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change
     assert said == ["starting", "baseline", "baseline", "soak"]
 
 
-def test_what_is_decided_is_said_at_each_change_of_phase_and_every_ten_minutes(
+def test_the_standing_verdict_is_printed_at_each_change_of_phase_and_every_ten_minutes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = VirtualClock(0.0)

@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from testkit.databases import indexed
 from testkit.recorded_runs import JournalPlan, at_window, make_journal
 from tests.report.cliff_run import CLIFF, PLAN, counters, latency
 from tests.report.documents import document_of
 from tests.report.finishing import finish, judge_at_end
 
-from cliffwatch.app.index import index_run
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.conclusion import unanalysed
 from cliffwatch.journal.state import change_state, mend_verdict
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.process import make_report
-from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.models import FindingRow
 
 
@@ -27,13 +26,8 @@ def _raised(index: int, kind: str = "cliff") -> Event:
     return Event(at_window(PLAN, index + 12), EventType.FINDING, kind, detail)
 
 
-def _indexed(directory: Path) -> list[dict[str, Any]]:
-    url = f"sqlite:///{directory.parent / 'index.db'}"
-    upgrade(url)
-    database = open_database(url)
-    with database.session() as session:
-        index_run(session, directory)
-    with database.session() as session:
+def _findings_in_index(directory: Path) -> list[dict[str, Any]]:
+    with indexed(directory).session() as session:
         return [dict(row.detail) for row in session.scalars(select(FindingRow).order_by(FindingRow.event_id))]
 
 
@@ -51,7 +45,7 @@ def test_a_cliff_that_only_the_whole_run_shows_is_in_every_list_of_findings(tmp_
     (found,) = before["findings"]
     detail = finish(directory)
     assert [each["summary"] for each in detail["findings"]] == [found["sentence"]]
-    assert [each["summary"] for each in _indexed(directory)] == [found["sentence"]]
+    assert [each["summary"] for each in _findings_in_index(directory)] == [found["sentence"]]
     (event,) = _finding_events(directory)
     assert (event.name, event.detail["found_at_end"]) == (found["kind"], True)
     assert event.detail["onset"] == pytest.approx(at_window(PLAN, CLIFF), abs=30)
@@ -64,7 +58,7 @@ def test_a_cliff_that_was_raised_is_restated_and_not_listed_twice(tmp_path: Path
     detail = finish(directory)
     (finding,) = detail["findings"]
     assert finding["raised"]["onset"] == at_window(PLAN, CLIFF)
-    assert [each["summary"] for each in _indexed(directory)] == [finding["summary"]]
+    assert [each["summary"] for each in _findings_in_index(directory)] == [finding["summary"]]
     assert len(_finding_events(directory)) == 1
 
 
@@ -84,7 +78,7 @@ def test_a_finding_not_confirmed_by_the_whole_run_is_marked_as_unconfirmed(tmp_p
     assert "findings" not in detail
     (refuted,) = detail["unconfirmed"]
     assert refuted["summary"] == "Not confirmed by the whole run: the write p99 rose 5×."
-    (row,) = _indexed(directory)
+    (row,) = _findings_in_index(directory)
     assert (row["confirmed"], row["summary"]) == (False, refuted["summary"])
 
 
@@ -98,10 +92,10 @@ def test_a_verdict_that_comes_later_brings_its_findings_along(tmp_path: Path) ->
     directory = _journal(tmp_path)
     log = EventLog(directory)
     change_state(log, RunState.FINISHED, at_window(PLAN, PLAN.windows) + 9, unanalysed(directory, "killed").detail())
-    assert _indexed(directory) == []
+    assert _findings_in_index(directory) == []
     made = make_report(directory)
     assert made.conclusion is not None
     assert made.conclusion.verdict.name is VerdictName.DEGRADED
     assert mend_verdict(log, made.conclusion, at_window(PLAN, PLAN.windows) + 99)
-    (row,) = _indexed(directory)
+    (row,) = _findings_in_index(directory)
     assert row["summary"] == made.conclusion.findings[0]["summary"]

@@ -1,4 +1,4 @@
-"""Standing verdict: what is decided of a run that goes on, what is still open, and when it will be known."""
+"""Standing verdict of a run that goes on: what is decided, what is open, and when the verdict is due."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ class RunSoFar:
 
 
 def standing_sentences(run: RunSoFar) -> str:
-    """What is decided of the run so far, in sentences that no later window contradicts: what may still change is named
-    as open."""
+    """Standing verdict of the run, in sentences that no later window contradicts: what may still change is named as
+    open."""
     due = f"The verdict is due about {_moment(run.load_stop)}."
     if run.found:
         more = f" {len(run.found) - 1} more." if len(run.found) > 1 else ""

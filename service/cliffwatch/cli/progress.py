@@ -157,7 +157,7 @@ class Picture:
 
     @property
     def standing(self) -> str:
-        """What is decided of the run so far; empty where nothing is."""
+        """Standing verdict of the run; empty where there is none."""
         return str(self.run.get("standing") or "")
 
     def line(self) -> str:
