@@ -7,6 +7,7 @@ import pytest
 from cliffwatch.analysis.csv_table import read_table
 from cliffwatch.analysis.finding import Finding, LimitedBy, Notice
 from cliffwatch.analysis.online.replay import replay
+from cliffwatch.analysis.online.work_judge import WorkJudge
 from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.run_evidence import FindingSummary
 from cliffwatch.analysis.table import Table
@@ -149,6 +150,25 @@ def test_a_shortfall_that_is_over_says_until_when() -> None:
     assert fall.until == pytest.approx(9000, abs=60)
     assert fall.undone is not None
     assert fall.undone.seconds == pytest.approx(3000, abs=60)
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_the_level_of_a_shortfall_is_that_of_its_last_ten_minutes(mode: str) -> None:
+    rows = [healthy(i, rate=2900.0 if i < 600 else 900.0 if i < 800 else 300.0) for i in range(900)]
+    (fall,), _ = found_in(table_of(rows, window=10.0), mode)
+    assert fall.level == pytest.approx(300, rel=0.05)
+
+
+def test_a_shortfall_is_judged_by_the_healthy_latency_of_the_whole_first_hour() -> None:
+    """The latency rises after the first 100 windows, and the rate falls twice: with the rise, and long after."""
+    rows = [
+        healthy(i, 900.0 if 100 <= i < 170 or i >= 800 else 2900.0, 0.0023 if i < 100 else 0.0035) for i in range(900)
+    ]
+    table = table_of(rows, window=10.0)
+    judge_of_work = WorkJudge(table.series, table.window_seconds)
+    (fall,) = [each for sample in table.samples for each in judge_of_work.feed(sample, is_judged=True)]
+    assert fall.kind == "shortfall"
+    assert fall.onset == pytest.approx(8000, abs=60)
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])

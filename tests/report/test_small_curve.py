@@ -79,6 +79,19 @@ def test_a_stall_is_a_band_in_a_curve_and_said_and_no_gap(tmp_path: Path) -> Non
     assert all(band.right - band.left >= 1 for band in long.stalls), "a short stall of a long run is seen"
 
 
+def test_a_report_of_a_stall_explains_its_band_and_says_how_much_was_completed(tmp_path: Path) -> None:
+    stalled = range(200, 210)
+    plan = replace(
+        cliff_run.PLAN,
+        counters=lambda index: cliff_run.counters()(0) | ({"operations": 0, "bytes": 0} if index in stalled else {}),
+        latency=lambda index: {} if index in stalled else cliff_run.latency(0),
+        gauges=lambda index: {"oldest_outstanding_seconds": 10.0 * (index - 199) if index in stalled else 0.1},
+    )
+    page = page_of(make_journal(tmp_path / "stall", plan))
+    assert "; nothing was completed in a shaded band</figcaption>" in page
+    assert "(0.00 % of the baseline)</td>" in page
+
+
 def test_a_report_begins_with_the_curve_of_its_load_and_the_onsets(tmp_path: Path) -> None:
     directory = make_journal(tmp_path / "cliff", cliff_run.PLAN)
     curve, scale = curve_of_load(build(directory).document)

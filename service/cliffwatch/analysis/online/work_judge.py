@@ -205,7 +205,7 @@ class _Shortfall:
     def __init__(self, length: int) -> None:
         self._healthy: deque[tuple[float, float | None]] = deque(maxlen=HOUR)
         self._healthy_rates = RollingLevel(HOUR, 1)
-        #: Median of the healthy latencies; 0 where none is known.
+        #: Median of the healthy latencies; 0 where none is known, None where it is to be computed.
         self._healthy_usual: float | None = None
         self._is_declared = False
         self._recent: deque[tuple[float, float, float | None]] = deque(maxlen=length)
