@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from testkit.service import Service
 from testkit.waiting import wait_until
-from tests.api.harness import WORKLOAD
+from tests.api.harness import WORKLOAD, scope_of
 from tests.api.problems import check
 
 from cliffwatch.base.errors import Code
@@ -55,12 +55,8 @@ def operations() -> list[Operation]:
 
 def needs(operation: Operation) -> str | None:
     """The scope that an operation asks for; None where it asks for none."""
-    method, path = operation.method.upper(), operation.path
-    if not path.startswith("/api/"):
-        return None
-    if "/tokens" in path:
-        return "admin"
-    return "read" if method == "GET" or path.endswith(("/validate", "/comparable")) else "operate"
+    is_protected = operation.path.startswith("/api/")
+    return scope_of(operation.method.upper(), operation.path) if is_protected else None
 
 
 def cases(operation: Operation) -> st.SearchStrategy[GeneratedCase]:

@@ -135,3 +135,11 @@ def make_tokens(settings: Settings) -> dict[str, str]:
         tokens = {scope.label: create_token(session, scope.label, scope, 1.0)[1] for scope in Scope}
     database.close()
     return tokens
+
+
+def scope_of(method: str, path: str) -> str:
+    """Scope that a route needs: GET and login links need read, tokens admin, the rest operate; what only checks a body
+    changes nothing."""
+    if "/tokens" in path:
+        return "admin"
+    return "read" if method == "GET" or path.endswith(("/validate", "/comparable", "/login-links")) else "operate"

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.api.harness import ORDER, Api
+from tests.api.harness import ORDER, Api, scope_of
 from tests.api.problems import check
 
 from cliffwatch.base.errors import KINDS, Code
@@ -53,10 +53,7 @@ def test_no_route_answers_without_a_token(lasting_api: Api, method: str, path: s
 def test_every_route_asks_for_the_scope_that_it_needs(
     lasting_api: Api, method: str, path: str, operation: dict[str, Any]
 ) -> None:
-    """GET and login links need read, tokens admin, the rest operate; what only checks a body changes nothing."""
-    needs = "read" if method == "GET" or path.endswith(("/validate", "/comparable", "/login-links")) else "operate"
-    needs = "admin" if "/tokens" in path else needs
-    ladder = ["read", "operate", "admin"]
+    needs, ladder = scope_of(method, path), ["read", "operate", "admin"]
     # A body that no route takes: what is asked is refused, but by the route and not for want of scope.
     body: Any = [] if "requestBody" in operation else None
     if path.endswith("/live"):
