@@ -35,13 +35,16 @@ def histogram_of(increases: Mapping[Labels, float], unit_seconds: float) -> tupl
             counts[low, high] = counts.get((low, high), 0.0) + max(0.0, up_to - below)
     histogram = Histogram()
     beyond = 0
+    spread = []
     for (low, high), count in sorted(counts.items()):
         latencies = round(count)
         if math.isinf(high):
             beyond += latencies
             high = low
         if latencies > 0:
-            histogram.record_many(*_spread(low * unit_seconds, high * unit_seconds, latencies))
+            spread.append(_spread(low * unit_seconds, high * unit_seconds, latencies))
+    if spread:
+        histogram.record_many(*map(np.concatenate, zip(*spread, strict=True)))
     return histogram, beyond
 
 

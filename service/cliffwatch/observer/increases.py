@@ -25,13 +25,14 @@ Target = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Increases:
-    """Increase of each counter in one window, by its labels.
+    """Increase of each counter in one window, by its labels, or of several together: `series` is their number.
 
     `age_seconds`: from the oldest counter's last sample to the end of the window; `span_seconds`: the longest time
     between the two samples of a counter. Both are 0 where there are none.
     """
 
     by_labels: Mapping[Labels, float]
+    series: int
     age_seconds: float = 0.0
     span_seconds: float = 0.0
 
@@ -80,7 +81,7 @@ class CounterIncreases:
             spans.append((last - int(answer.times[first])) / 1000)
         # A series without an answer has no sample that is recent enough to count from.
         self._reached = reached
-        return Increases(by_labels, max(ages, default=0.0), max(spans, default=0.0))
+        return Increases(by_labels, len(by_labels), max(ages, default=0.0), max(spans, default=0.0))
 
 
 def target_of(answer: PrometheusAnswer) -> Target:

@@ -61,7 +61,7 @@ class ObservedSystem:
         with self._connection.connected() as prometheus:
             answers = {
                 name: of_source(name, prometheus.query_samples(f"{selector}[{math.ceil(span)}s]", end_seconds))
-                for name, selector in self._selectors().items()
+                for name, selector in self.selectors.items()
             }
         try:
             return self._window_of(answers, start_seconds, end_seconds)
@@ -75,7 +75,7 @@ class ObservedSystem:
             with self._connection.connected() as prometheus:
                 asked_at = clock.wall()
                 ahead = prometheus.now() - (asked_at + clock.wall()) / 2
-                for name, selector in self._selectors().items():
+                for name, selector in self.selectors.items():
                     answers = of_source(name, prometheus.query_samples(f"{selector}[{_RECENT_SECONDS}s]", clock.wall()))
                     _check_source(found, f"load.{name}", self._as_written(name, selector), answers, window_seconds)
         except QueryFailed as error:
@@ -88,7 +88,8 @@ class ObservedSystem:
     def close(self) -> None:
         self._connection.close()
 
-    def _selectors(self) -> dict[str, str]:
+    @property
+    def selectors(self) -> dict[str, str]:
         """Selector of each source, by its field of the load."""
         selectors: dict[str, str] = {}
         for operation, source in self._load.latency.items():
@@ -114,8 +115,29 @@ class ObservedSystem:
                 found, start_seconds, end_seconds, since
             )
             for name, found in answers.items()
-            if _QUANTILES not in name
+            if not is_quantile(name)
         }
+        levels = {
+            name: max(within)
+            for name, found in answers.items()
+            if is_quantile(name)
+            and (
+                within := [
+                    each for answer in found if (each := last_within(answer, start_seconds, end_seconds)) is not None
+                ]
+            )
+        }
+        return self.assembled(increases, levels, start_seconds, end_seconds)
+
+    def assembled(
+        self,
+        increases: Mapping[str, Increases],
+        levels: Mapping[str, float],
+        start_seconds: float,
+        end_seconds: float,
+    ) -> EngineWindow | None:
+        """The window of what each counter of the load counted in it, and of the levels of ready-made quantiles, by
+        source; None where no counter was sampled. Raises ValueError for buckets whose bounds are no numbers."""
         measured = [each for each in increases.values() if each.by_labels]
         if not measured:
             return None
@@ -125,33 +147,23 @@ class ObservedSystem:
         if beyond:
             counters[BEYOND] = beyond
         gauges = {
-            OBSERVED_SERIES: float(sum(len(each.by_labels) for each in measured)),
+            OBSERVED_SERIES: float(sum(each.series for each in measured)),
             OBSERVED_AGE: four_digits(max(each.age_seconds for each in measured)),
             OBSERVED_SPAN: four_digits(max(each.span_seconds for each in measured)),
         }
         present = {name: histogram for name, histogram in latency.items() if histogram.count}
         # Beside a count that did not move, a quantile is the last one of before, or none.
-        has_operations = counters["operations"] > 0
-        quantiles = self._quantiles_of(answers, start_seconds, end_seconds) if has_operations else {}
-        return EngineWindow(start_seconds, end_seconds, counters, gauges, present, quantiles)
+        known = self._quantiles_of(levels) if counters["operations"] > 0 else {}
+        return EngineWindow(start_seconds, end_seconds, counters, gauges, present, known)
 
-    def _quantiles_of(
-        self, answers: Mapping[str, Sequence[PrometheusAnswer]], start_seconds: float, end_seconds: float
-    ) -> dict[str, dict[str, float]]:
-        """Quantiles of each latency without a histogram, in seconds: of the samples within the window, each series'
-        last, and the highest of these."""
+    def _quantiles_of(self, levels: Mapping[str, float]) -> dict[str, dict[str, float]]:
+        """Quantiles of each latency without a histogram, in seconds."""
         found: dict[str, dict[str, float]] = {}
         for operation, source in self._load.latency.items():
-            if source.histogram is not None:
-                continue
             for name in source.quantiles:
-                levels = [
-                    level
-                    for answer in answers[f"latency.{operation}{_QUANTILES}{name}"]
-                    if (level := last_within(answer, start_seconds, end_seconds)) is not None and level >= 0
-                ]
-                if levels:
-                    seconds = min(max(levels) * source.unit_seconds, LAST_MOMENT)
+                level = levels.get(f"latency.{operation}{_QUANTILES}{name}", -1.0)
+                if level >= 0:
+                    seconds = min(level * source.unit_seconds, LAST_MOMENT)
                     found.setdefault(operation.value, {})[name.replace(".", "")] = seconds
         return found
 
@@ -184,8 +196,13 @@ def of_source(name: str, answers: Sequence[PrometheusAnswer]) -> Sequence[Promet
     return native or one_spelling([answer for answer in answers if answer.name.endswith(BUCKET)] or answers)
 
 
+def is_quantile(name: str) -> bool:
+    """Whether a source is a ready-made quantile, and no counter."""
+    return _QUANTILES in name
+
+
 def _is_histogram(name: str) -> bool:
-    return name.startswith("latency.") and _QUANTILES not in name
+    return name.startswith("latency.") and not is_quantile(name)
 
 
 def last_within(answer: PrometheusAnswer, start_seconds: float, end_seconds: float) -> float | None:
