@@ -68,7 +68,7 @@ def test_workloads_are_listed_by_name_page_by_page(api: Api) -> None:
 
 
 def test_the_workloads_that_come_with_the_program_are_there(api: Api) -> None:
-    from cliffwatch.server.app import BUILT_IN_WORKLOADS
+    from cliffwatch.model.workload import BUILT_IN_WORKLOADS
 
     files = {path.stem for path in BUILT_IN_WORKLOADS.glob("*.yaml")}
     stored = {item["name"] for item in api.get("/workloads?limit=500").json()["items"]}

@@ -55,7 +55,7 @@ INSTEAD = (
     (r"device:SERIAL", "device:{drive}"),
     (r"'the sentence'", "'{sentence}'"),
     (r"10\.0\.0\.1:9092", "127.0.0.1:{closed}"),
-    (r"http://127\.0\.0\.1:9890", "http://127.0.0.1:{closed}"),
+    (r"http://127\.0\.0\.1:(9890|9090)", "http://127.0.0.1:{closed}"),
     (r"http://127\.0\.0\.1:9899", "http://127.0.0.1:{port}"),
     # Hours of load, and minutes of simulation.
     (r"--soak 36h", "--soak 1s"),
@@ -79,6 +79,8 @@ REMOTE = (
 REFUSED = {
     # Nothing observes Redpanda here; tests/observer has a system that Prometheus knows.
     f"{OBSERVED} --dry-run": (2, "does not answer: [Errno 111]"),
+    # Nor is there a Prometheus; tests/labs/look_back has one.
+    "cliffwatch observe --prometheus http://127.0.0.1:9090 --since 14d": (3, "the past cannot be read: Prometheus at"),
     # There is no such server here; tests/engines/pgbench has one.
     **dict.fromkeys((PGBENCH, f"{PGBENCH} --dry-run"), (2, "Connection refused")),
     OBSERVED_DRIVES: (3, "cannot be looked up: Prometheus at"),

@@ -21,6 +21,7 @@ from cliffwatch.engines.kafka.load import KafkaLoad
 from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.engines.storage.style import StyleChanges
 from cliffwatch.engines.synthetic import SyntheticLoad
+from cliffwatch.labs.look_back.journal import NOT_SCRAPED
 from cliffwatch.model.operation import Operation
 from cliffwatch.model.phase import JUDGED_PHASES, UNJUDGED_PHASES, Phase
 from cliffwatch.model.run_state import MEANINGS, TRANSITIONS, VerdictName
@@ -50,6 +51,7 @@ def test_every_reason_of_a_gap_is_explained() -> None:
         LOAD_FAILED,
         UNEXPLAINED,
         NOTHING_PRINTED,
+        NOT_SCRAPED,
     }
     assert set(table("runs.md", "reason", "what happened")) == known
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page
 from testkit.browsers import PATIENCE_MILLISECONDS, chromium
 from testkit.service import Service
 
-from cliffwatch.server.app import BUILT_IN_WORKLOADS
+from cliffwatch.model.workload import BUILT_IN_WORKLOADS
 
 
 # One process can have one at a time, and other directories want theirs.

@@ -140,8 +140,9 @@ class OverlapError(ValueError):
 class WindowLog:
     """The only writer of a run's windows. Opening it removes the window in progress of a writer that died."""
 
-    def __init__(self, directory: Path, run_start: float) -> None:
-        """`run_start`: seconds since the epoch, for the interval log's header when the log is new.
+    def __init__(self, directory: Path, run_start: float, *, is_durable: bool = True) -> None:
+        """`run_start`: seconds since the epoch, for the interval log's header when the log is new. If not `is_durable`,
+        windows are on the disk only once the log is closed.
 
         Raises Problem(journal_unreadable), and changes nothing, when the present files cannot be read.
         `recovered_bytes` were removed as the window in progress; `orphaned_bytes` belong to no readable window, and
@@ -151,6 +152,7 @@ class WindowLog:
         self.orphaned_bytes = 0
         self.last: JournalWindow | None = None
         self._place, self._run_start = directory, run_start
+        self._append = durable.append_durably if is_durable else durable.write_all
         self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
@@ -186,7 +188,7 @@ class WindowLog:
         histograms = sorted(window.latency.items())
         start_bytes = os.fstat(self._latency).st_size
         lines = "".join(_hlog_line(window, name, histogram) for name, histogram in histograms).encode()
-        durable.append_durably(self._latency, lines)
+        self._append(self._latency, lines)
         committed = JournalWindow(
             seq=0 if self.last is None else self.last.seq + 1,
             start=round(window.start, 6),
@@ -200,7 +202,7 @@ class WindowLog:
             latency_crc32=checksum(lines),
         )
         try:
-            durable.append_durably(self._windows, committed.to_line().encode())
+            self._append(self._windows, committed.to_line().encode())
         except OSError:
             os.ftruncate(self._latency, start_bytes)
             raise
@@ -234,6 +236,9 @@ class WindowLog:
         return again
 
     def close(self) -> None:
+        if self._append is durable.write_all:
+            os.fsync(self._latency)
+            os.fsync(self._windows)
         os.close(self._windows)
         os.close(self._latency)
         os.close(self._directory)

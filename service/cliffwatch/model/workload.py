@@ -1,5 +1,6 @@
 """Workload document: what to run, independent of any host."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -16,6 +17,8 @@ from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.model.steady import ROUNDS as STEADY_ROUNDS
 
 DAY_SECONDS = 86_400.0
+#: The workloads that come with the program, a YAML file each.
+BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
 
 
 class Steady(Strict):

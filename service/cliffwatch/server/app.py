@@ -53,6 +53,7 @@ from cliffwatch.labs.bundle import routes as bundles
 from cliffwatch.labs.bundle.imports import ImportService
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
+from cliffwatch.model.workload import BUILT_IN_WORKLOADS
 from cliffwatch.report.limits.now import WatchedLimits
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
@@ -79,7 +80,6 @@ from cliffwatch.web.firing import FollowedAlerts
 from cliffwatch.web.page import show_problem
 
 _LOG = logging.getLogger(__name__)
-BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
 _PROTECTED = (
     Code.UNAUTHENTICATED,
     Code.FORBIDDEN,
