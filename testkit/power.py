@@ -5,12 +5,13 @@ later changes may survive. In a file, each sector of 512 bytes is as it was, as 
 before; in a directory, each name survives or not by itself, but a renamed file has exactly one of its two names.
 File systems promise more in places (ext4 keeps the name of a new file that is synced); none of that is assumed here.
 
-A `Disk` watches the calls by which its own process changes the files below a directory, and can ignore the fsyncs of
+A `Disk` watches the calls by which its own thread changes the files below a directory, and can ignore the fsyncs of
 one `Site`: if no test fails then, that fsync is needless, or a test is missing.
 """
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ class Disk:
 
     @contextmanager
     def watched(self) -> Iterator["Disk"]:
-        """Watch the changes that this process makes while the block lasts."""
+        """Watch the changes that this thread makes while the block lasts."""
         for path in (self.root, *self.root.rglob("*")):
             self._keep(path)
         try:
@@ -95,10 +96,11 @@ class Disk:
         return place
 
     def _watching(self, name: str) -> Callable[..., Any]:
-        real = getattr(os, name)
+        real, watching = getattr(os, name), threading.get_ident()
 
         def call(*arguments: Any, **options: Any) -> Any:
-            if self._is_paused:
+            # Threads of services that other tests keep are not of this disk, and would see what it does in between.
+            if self._is_paused or threading.get_ident() != watching:
                 return real(*arguments, **options)
             self.pause(lambda: self.moment(self))
             if name not in SYNCS:
