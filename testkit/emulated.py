@@ -14,6 +14,9 @@ from typing import Any
 from testkit.checkout import PROGRAMS, ROOT, STATE
 from testkit.loops import command, mounted
 
+#: Signals at a second's distance, after which a drive that is to end is stuck.
+_SIGNALS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class ServedDrive:
@@ -58,10 +61,21 @@ def served_drive(directory: Path, *flags: str) -> Iterator[ServedDrive]:
         ready = json.loads(process.stdout.readline())
         yield ServedDrive(Path(ready["file"]), process.pid, ready["url"])
     finally:
-        process.terminate()
-        if process.wait() == -signal.SIGKILL:
+        if _ended(process) == -signal.SIGKILL:
             command("umount", "--lazy", point)
         process.stdout.close()
+
+
+def _ended(process: "subprocess.Popen[str]") -> int:
+    """End a drive; returns its exit status. One that anything on the machine looks into at that moment goes on serving,
+    and asks to be signalled again."""
+    for _ in range(_SIGNALS):
+        process.terminate()
+        try:
+            return process.wait(1)
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError(f"the drive of process {process.pid} is in use, and did not end after {_SIGNALS} signals")
 
 
 @contextmanager
