@@ -5,7 +5,6 @@ speaks the engine contract is started itself.
 """
 
 import hashlib
-import math
 import shutil
 import signal
 import sys
@@ -17,7 +16,7 @@ from pydantic import Field
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.units import parse_size
 from cliffwatch.engines.command.definition import COMMANDS, CommandDefinition, Value, read_definition
-from cliffwatch.engines.command.process import VARIABLES, CommandJob
+from cliffwatch.engines.command.process import VARIABLES, CommandJob, times
 from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
 from cliffwatch.model.document import Name, Strict
 from cliffwatch.model.dsn import Dsn
@@ -78,7 +77,8 @@ class CommandEngine:
         if definition.output.format == "engine":
             return _launch(command, definition, context)
         job = CommandJob(
-            command=tuple(command),
+            command=tuple(definition.command),
+            values=values,
             output=definition.output,
             operation=definition.operation,
             rate=_rate(definition, values),
@@ -112,10 +112,7 @@ def _resolved(load: CommandLoad, context: EngineContext) -> tuple[CommandDefinit
         fault = FieldFault("target.kind", f"the command {load.command} loads {definition.target}")
         raise Problem(Code.WORKLOAD_INVALID, "the workload cannot be run on this target", [fault])
     values = definition.values(load.arguments)
-    values |= {
-        "seconds": str(math.ceil(context.stop - context.start)),
-        "start": repr(context.start),
-        "stop": repr(context.stop),
+    values |= times(context.start, context.stop) | {
         "window_seconds": f"{context.window_seconds:g}",
         "directory": ".",
         "servers": ",".join(context.bootstrap_servers),

@@ -3,6 +3,7 @@
 JOB is a CommandJob as JSON. The command is started when the load begins, and ended when it ends.
 """
 
+import math
 import os
 import selectors
 import signal
@@ -38,10 +39,19 @@ NOT_UNDERSTOOD = "output_not_understood"
 PRINTED_LATE = "printed_late"
 
 
+def times(start: float, stop: float) -> dict[str, str]:
+    """Placeholders of a load's times, with their texts."""
+    return {"seconds": str(math.ceil(stop - start)), "start": repr(start), "stop": repr(stop)}
+
+
 class CommandJob(Strict):
-    """What is run, and how its output is read. Times in seconds since the epoch, on the grid of the windows."""
+    """What is run, and how its output is read. Times in seconds since the epoch, on the grid of the windows.
+
+    `command` has placeholders, which `values` and the times at which the load begins and ends fill in.
+    """
 
     command: tuple[str, ...]
+    values: dict[str, str]
     output: Output
     operation: Operation
     rate: float | None
@@ -77,9 +87,11 @@ class _Load:
         while (left := self._start - run_time()) > 0 and not self._stopping:
             time.sleep(min(left, _WAIT_SECONDS))
         other = subprocess.PIPE if self._job.output.stream == "stderr" else None
+        # A load that begins later than planned ends as much later, if it is a run's first.
+        values = self._job.values | times(self._start, self._stop)
         try:
             process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *self._job.command],
+                ["setpriv", "--pdeathsig", "KILL", "--", *(text.format_map(values) for text in self._job.command)],
                 env={name: os.environ[name] for name in VARIABLES if name in os.environ},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL if other is not None else subprocess.PIPE,
