@@ -119,7 +119,7 @@ def test_the_command_alone_prints_the_command_for_what_people_have(idle: Machine
     done = idle.run()
     assert (done.returncode, done.stderr) == (0, "")
     shown = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("      cliffwatch ")]
-    assert shown == ["soak", "run", "analyze", "drill"]
+    assert shown == ["soak", "observe", "analyze", "drill"]
     assert set(shown) <= set(COMMANDS)
 
 
