@@ -21,8 +21,8 @@ LONG = pytest.mark.real(why="rules for each second of up to an hour and a half; 
 RUNBOOKS = ALERTS_DIRECTORY / "runbooks"
 DOCUMENTS = ALERTS_DIRECTORY.parent / "docs"
 METRICS_PAGE, TRIAGE = DOCUMENTS / "metrics.md", DOCUMENTS / "triage.md"
-#: Grafana, which docker-compose.yml starts.
-OTHER_PORTS = frozenset({9894})
+#: Grafana, which docker-compose.yml starts, and a Prometheus of the reader's.
+OTHER_PORTS = frozenset({9894, 9090})
 SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 #: What an expression holds besides metrics: functions, keywords, label names.
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")

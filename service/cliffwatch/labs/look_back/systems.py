@@ -80,7 +80,7 @@ def systems_in(prometheus: BoundedQueries, start: float, stop: float) -> tuple[l
         query = f"count by ({', '.join((*_BY, 'instance'))}) ({selector})"
         answers = prometheus.query_range(query, round(stop * 1000) - _MOMENTS * step, round(stop * 1000), step)
         for labels, same in _grouped(answers).items():
-            one = _system(prometheus, workload, load, dict(labels), same, stop)
+            one = _system(prometheus, workload, load, dict(labels), same, (start, stop))
             (found if isinstance(one, System) else left_out).append(one)  # type: ignore[arg-type]
     return found, left_out
 
@@ -115,13 +115,16 @@ def _system(
     load: ObserveLoad,
     labels: Mapping[str, str],
     answers: list[PrometheusAnswer],
-    stop: float,
+    asked: tuple[float, float],
 ) -> System | LeftOut:
     kind = workload.name.removeprefix("observe-")
     name = "-".join([kind, *(_slug(labels[each]) for each in _BY if each in labels)])
     matchers = ",".join(f"{each}={_quoted(value)}" for each, value in labels.items())
-    begin = min(int(answer.times[0]) for answer in answers) / 1000
-    scraped = f"up{{{matchers}}}"
+    instances = tuple(sorted({answer.labels.get("instance", "?") for answer in answers}))
+    begin = max(asked[0], _first_seen(prometheus, _with(_seen_by(load), matchers), answers))
+    # Other labels may be of the metrics alone, and not of the scrapes.
+    job = f"job={_quoted(labels['job'])}," if "job" in labels else ""
+    scraped = f"up{{{job}instance=~{_quoted('|'.join(map(re.escape, instances)))}}}"
     end = _last_scrape(prometheus, scraped, max(int(answer.times[-1]) for answer in answers))
     scrape_seconds = _scrape_seconds(prometheus, scraped, _with(_seen_by(load), matchers), end)
     if scrape_seconds > _WINDOW_MOST * _TOLERANCE:
@@ -135,12 +138,20 @@ def _system(
         )
     usual = math.ceil(_SCRAPES_PER_WINDOW * scrape_seconds / 5 - 0.1) * 5.0
     window = _WINDOW_MOST if end - begin > _LONG_SECONDS else min(_WINDOW_MOST, max(_WINDOW_LEAST, usual))
-    start, until = math.ceil(begin / window) * window, math.floor(min(end, stop) / window) * window
+    start, until = math.ceil(begin / window) * window, math.floor(min(end, asked[1]) / window) * window
     if until - start < window:
         return LeftOut(name, f"there are samples of less than a window of {format_duration(window)}")
     document |= {"window": format_duration(window), "phases": {"soak": format_duration(until - start)}}
-    instances = tuple(sorted({answer.labels.get("instance", "?") for answer in answers}))
     return System(name, Workload.model_validate(document), scraped, instances, start, until, chunk)
+
+
+def _first_seen(prometheus: BoundedQueries, selector: str, answers: list[PrometheusAnswer]) -> float:
+    """Time of a system's first samples, in seconds: those of `answers` are far apart."""
+    seen = min(int(answer.times[0]) for answer in answers)
+    apart = min((int(answer.times[1] - answer.times[0]) for answer in answers if len(answer.times) > 1), default=0)
+    step = max(1000, apart // _MOMENTS)
+    closer = prometheus.query_range(f"count({selector})", seen - apart, seen, step) if apart else []
+    return min([seen, *(int(answer.times[0]) for answer in closer if len(answer.times))]) / 1000
 
 
 def _last_scrape(prometheus: BoundedQueries, scraped: str, seen: int) -> float:
