@@ -41,9 +41,21 @@ def analyzed(path: Path, *arguments: str) -> Result:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recording_is_of_its_own_format_alone(name: str) -> None:
-    # Those of latencies and of bandwidth look alike.
-    expected = None if RECORDED[name] is OutputFormat.FIO_LOG else RECORDED[name]
-    assert recognised(text_of(name)[:400], name) is expected
+    assert recognised(text_of(name)[:400], name) is RECORDED[name]
+
+
+@pytest.mark.parametrize("name", ["real_clat.1.log", "soak_lat.log", "real_slat.1.log", "real_bw.1.log"])
+def test_a_log_of_fio_is_recognised_by_its_lines_and_its_name(name: str) -> None:
+    assert recognised(["1, 5000, 1, 4096, 0, 0", "2, 5100, 1, 4096, 8192, 0"], name) is OutputFormat.FIO_LOG
+
+
+def test_a_log_of_fio_whose_name_does_not_say_of_what_is_asked_for() -> None:
+    with pytest.raises(Problem) as raised:
+        recognised(["5, 1000, 1, 4096"], "a.log")
+    (fault,) = raised.value.faults
+    assert (
+        fault.message == "looks like a log of fio, and its name does not say of what; if of latencies, --from fio-log"
+    )
 
 
 @pytest.mark.parametrize("text", LINES)
@@ -77,7 +89,7 @@ def test_a_table_stays_a_table_whatever_else_it_holds(tmp_path: Path) -> None:
     assert recognised(lines, "soak.csv") is None
 
 
-@pytest.mark.parametrize("text", ["hello", "", "5, 1000, 1, 4096", "a,b,c\n1,2,3", '{"a": 1}'])
+@pytest.mark.parametrize("text", ["hello", "", "a,b,c\n1,2,3", '{"a": 1}'])
 def test_other_files_are_refused_as_tables(tmp_path: Path, text: str) -> None:
     assert recognised(text.split("\n"), "a") is None
     path = tmp_path / "a"

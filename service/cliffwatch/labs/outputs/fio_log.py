@@ -5,8 +5,9 @@ the block size 0. fio writes nothing until an I/O ends, so in a log of averages 
 between rows.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
@@ -32,6 +33,8 @@ _OTHER_LOGS = {
     "_iops.": ("IOPS", "_lat."),
     "_hist.": ("histograms", "."),
 }
+_LATENCIES = ("_lat.", "_clat.")
+_LINE = re.compile(r"\d{1,15}, *\d{1,15}, *[012], *\d{1,15}(?:, *[0-9a-fx]+)*\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,17 @@ class _Average:
     end: float
     column: str
     seconds: float
+
+
+def looks_like(head: Sequence[str]) -> bool:
+    """Whether the first lines of a file are of some log of fio: those of latencies and of bandwidth look alike."""
+    lines = [line for line in head if line.strip()]
+    return bool(lines) and all(_LINE.fullmatch(line) for line in lines)
+
+
+def is_named(name: str) -> bool:
+    """Whether a file has the name of one of fio's logs, which says what it holds."""
+    return any(mark in PurePath(name).name for mark in (*_LATENCIES, *_OTHER_LOGS))
 
 
 def read(lines: Iterable[str], name: str, unit_seconds: float) -> Reading:

@@ -133,6 +133,13 @@ def recognised(head: Sequence[str], name: str) -> OutputFormat | None:
     if len(found) > 1:
         fault = FieldFault(name, f"has lines of {' and '.join(found)}; say which it is with --from")
         raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [fault])
+    if not found and fio_log.looks_like(head):
+        if fio_log.is_named(name):
+            return OutputFormat.FIO_LOG
+        fault = FieldFault(
+            name, "looks like a log of fio, and its name does not say of what; if of latencies, --from fio-log"
+        )
+        raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [fault])
     if not found and (why := whole_runs.why_without_windows(head)) is not None:
         raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [FieldFault(name, why)])
     return found[0] if found else None
