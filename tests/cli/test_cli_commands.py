@@ -41,6 +41,14 @@ def test_every_command_explains_itself() -> None:
         assert command.help, words
 
 
+@pytest.mark.parametrize("words", [(), ("run", "list"), ("run",), ("drive", "attach")])
+def test_help_leaves_the_variables_to_the_reference(words: tuple[str, ...]) -> None:
+    done = cliffwatch(*words, "--help")
+    assert done.returncode == 0
+    assert "env var" not in done.stdout
+    assert "Options" in done.stdout
+
+
 def test_the_version_is_a_flag_and_a_command() -> None:
     done = cliffwatch("--version", CLIFFWATCH_VERSION="an image's tag")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"cliffwatch {VERSION}\n", "")

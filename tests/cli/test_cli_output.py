@@ -31,6 +31,23 @@ def test_a_table_is_aligned_and_cuts_nothing_off(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "RUN        NAME\na          soak\na-long-id  –\n"
 
 
+def test_the_beginning_of_a_long_cell_gives_way_on_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"id": "one", "workload": {"name": f"/mnt/{'deep/' * 40}target"}}, {"id": "two", "workload": {"name": "x"}}]
+    print_rows(rows, COLUMNS, Output.TABLE, "none", "NAME")
+    assert "deep/" * 40 in capsys.readouterr().out, "what is piped is whole"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for columns, length in ((100, 100), (10, 17)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        print_rows(rows, COLUMNS, Output.TABLE, "none", "NAME")
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) == length
+        assert lines[1].startswith("one  …")
+        assert lines[1].endswith("/target")
+        assert lines[2] == "two  x"
+
+
 def test_json_is_the_data_alone(capsys: pytest.CaptureFixture[str]) -> None:
     print_rows(ROWS, COLUMNS, Output.JSON, "none")
     captured = capsys.readouterr()

@@ -1,6 +1,8 @@
 """What keeps a watcher from running is named, and recorded in the runs that are live."""
 
+import json
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -82,6 +84,12 @@ def test_a_broken_rule_file_costs_prometheus_and_nothing_else(machine: Machine, 
     assert log is not None
     assert "own.yaml" in log.read_text()
     assert {outcomes[component.name].state for component in (NODE_EXPORTER, ALERTMANAGER)} == {State.STARTED}
+    said = {each["name"]: each for each in json.loads(machine.run("status", "--output", "json").stdout)["watchers"]}
+    assert (said[NODE_EXPORTER.name]["up"], said[NODE_EXPORTER.name]["reason"]) == (True, None)
+    assert (said[PROMETHEUS.name]["up"], "it ended:" in said[PROMETHEUS.name]["reason"]) == (False, True)
+    machine.process(NODE_EXPORTER.name).send(signal.SIGKILL)
+    wait_until(lambda: "node_exporter: its process is gone" in machine.run("status").stdout, "status to name it")
+    assert start_stack(machine.settings, CLOCK, alerts_directory=broken)
     directory = live_run(machine)
     with watching(machine, 60) as watch:
         watch.tick()

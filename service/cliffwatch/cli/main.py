@@ -82,7 +82,7 @@ app = CommandTree(
     name=PROGRAM,
     pretty_exceptions_enable=False,
     context_settings={"auto_envvar_prefix": "CLIFFWATCH", "help_option_names": ["--help"]},
-    epilog="Every flag is also an environment variable, which its help names. docs/cli.md describes every command.",
+    epilog="Every flag is also an environment variable: docs/cli.md names it, and describes every command.",
 )
 
 

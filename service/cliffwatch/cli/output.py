@@ -22,6 +22,10 @@ class Output(StrEnum):
     JSON = "json"
 
 
+#: Characters that a cell keeps on a narrow terminal.
+_SHORTEST = 12
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: its heading, and the text of a row's cell."""
@@ -59,14 +63,36 @@ def print_json(value: Any) -> None:
     print(visible(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: Output, empty: str) -> None:
-    """Print a list as JSON or as a table; instead of an empty table, the message `empty` on stderr."""
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: Output, empty: str, shortened: str = ""
+) -> None:
+    """Print a list as JSON or as a table; instead of an empty table, the message `empty` on stderr. On a terminal, the
+    beginning of cells in the column `shortened` gives way where lines would be longer than it is wide."""
     if output is Output.JSON:
         print_json(list(rows))
-    elif rows:
-        put(*table_lines([column.heading for column in columns], [[c.text(row) for c in columns] for row in rows]))
-    else:
+        return
+    if not rows:
         say(empty)
+        return
+    headings = [column.heading for column in columns]
+    cells = [[column.text(row) for column in columns] for row in rows]
+    if shortened and sys.stdout.isatty():
+        import shutil  # takes as long to import as all else here
+
+        cells = _fitted(headings, cells, headings.index(shortened), shutil.get_terminal_size().columns)
+    put(*table_lines(headings, cells))
+
+
+def _fitted(headings: Sequence[str], cells: list[list[str]], place: int, width: int) -> list[list[str]]:
+    """Cells of which those in one column lack their beginning, so that lines are at most as wide as `width` if the
+    column keeps some characters."""
+    excess = max(map(len, table_lines(headings, cells))) - width
+    longest = max(len(row[place]) for row in cells) - max(0, excess)
+    kept = max(longest, len(headings[place]), _SHORTEST)
+    return [
+        [*row[:place], row[place] if len(row[place]) <= kept else f"…{row[place][1 - kept :]}", *row[place + 1 :]]
+        for row in cells
+    ]
 
 
 def print_facts(value: Any, facts: Mapping[str, str], output: Output) -> None:

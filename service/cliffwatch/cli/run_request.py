@@ -165,7 +165,7 @@ def print_plan(plan: dict[str, Any]) -> None:
     if plan.get("lasts"):
         until = datetime.now(UTC) + timedelta(seconds=plan["planned_seconds"])
         put(f"lasts        {plan['lasts']}; until {until:%Y-%m-%d %H:%MZ} if it starts now")
-    put(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
+    put(f"command      {shlex.join(map(str, plan.get('command') or [])) or 'none'}")
     targets = [plan.get("target"), *(plan.get("more_targets") or [])]
     for name, each in zip(plan.get("part_names") or [], targets, strict=False):
         put(f"part         {name}: {target_text(each)}")

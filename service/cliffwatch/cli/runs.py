@@ -165,7 +165,7 @@ def list_runs(
         runs = api.list_all("/runs", limit, state=state, workload=workload, verdict=verdict, label=label)
     is_narrowed = any(given is not None for given in (state, workload, verdict, label))
     none = "no run matches; without --state, --workload, --verdict and --label it is all of them"
-    print_rows(runs, _COLUMNS, session.how(output), none if is_narrowed else _NO_RUNS)
+    print_rows(runs, _COLUMNS, session.how(output), none if is_narrowed else _NO_RUNS, shortened="TARGET")
 
 
 @app.command("show")

@@ -166,9 +166,10 @@ def status(
     ] = False,
     output: OutputOption = None,
 ) -> None:
-    """Show whether the service is up: exit status 0 when it is ready, 3 when it is not."""
+    """Show whether the service is up, and its watchers: exit status 0 when the service is ready, 3 when it is not."""
     session = session_of(context)
-    state_directory = session.settings().state_directory
+    settings = session.settings()
+    state_directory = settings.state_directory
     daemon = find_daemon(state_directory) if session.url is None else None
     url = daemon.url if daemon else session.service_url()
     if watch:
@@ -193,7 +194,12 @@ def status(
         "pid": daemon.process.pid if daemon else None,
         "state_directory": str(state_directory),
     }
-    print_facts(body, {name.replace("_", " "): show(value) for name, value in body.items()}, session.how(output))
+    facts = {name.replace("_", " "): show(value) for name, value in body.items()}
+    if session.url is None:
+        faults = _faults_of_watchers(settings)
+        body["watchers"] = [{"name": name, "up": not fault, "reason": fault or None} for name, fault in faults.items()]
+        facts["watchers"] = "\n".join(f"{name}: {fault or 'up'}" for name, fault in faults.items()) or "not started"
+    print_facts(body, facts, session.how(output))
     if reason is not None:
         raise Problem(Code.NOT_READY, f"the service at {url} is not ready: {reason}")
     if not ready:
@@ -210,6 +216,15 @@ def _why_not_of(session: Session, url: str) -> str | None:
             raise
         return f"what answers there does not know the token in {session.token_path()}: it has another state directory"
     return None
+
+
+def _faults_of_watchers(settings: Settings) -> dict[str, str]:
+    """Why each watcher that `up` started does not answer, by its name; empty where it does."""
+    from cliffwatch.base.http_client import http_client
+    from cliffwatch.stack.processes import ANSWER_TIMEOUT_SECONDS, fault_of, watchers
+
+    with http_client(ANSWER_TIMEOUT_SECONDS) as client:
+        return {name: fault_of(client, watcher) for name, watcher in watchers(settings).items()}
 
 
 def _start_watchers(settings: Settings) -> list[dict[str, Any]]:

@@ -11,14 +11,19 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.suggestion import did_you_mean
 
 
 class OnceCommand(TyperCommand):
-    """A command that refuses a flag which was given twice, where the second value would silently win."""
+    """A command that refuses a flag which was given twice, where the second value would silently win. Help is short:
+    docs/cli.md has the environment variable of each flag."""
+
+    def format_options(self, context: Any, formatter: Any) -> None:
+        _leave_out_variables(self)
+        super().format_options(context, formatter)
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         _refuse_repeated(self, context, arguments)
@@ -27,7 +32,11 @@ class OnceCommand(TyperCommand):
 
 
 class OnceGroup(TyperGroup):
-    """Group that refuses a flag of its own which was given twice."""
+    """Group that refuses a flag of its own which was given twice, with a help as short as a command's."""
+
+    def format_options(self, context: Any, formatter: Any) -> None:
+        _leave_out_variables(self)
+        super().format_options(context, formatter)
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         _refuse_repeated(self, context, arguments)
@@ -108,6 +117,12 @@ class CommandTree(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
         return super().command(name, cls=OnceCommand, **settings)
+
+
+def _leave_out_variables(command: TyperCommand | TyperGroup) -> None:
+    for parameter in command.params:
+        if isinstance(parameter, TyperOption | TyperArgument):
+            parameter.show_envvar = False
 
 
 @contextmanager

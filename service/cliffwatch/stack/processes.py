@@ -156,6 +156,15 @@ def answer(client: httpx.Client, url: str) -> str | None:
     return None if response.is_success else f"it answers with status {response.status_code}"
 
 
+def fault_of(client: httpx.Client, watcher: Watcher) -> str:
+    """Why a watcher does not answer; empty where it does."""
+    if watcher.process is None:
+        return watcher.without
+    if not watcher.process.is_alive():
+        return "its process is gone"
+    return answer(client, watcher.ready_url) or ""
+
+
 def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
     """Start a watcher; returns its process, or the reason why it could not be started."""
     directory = component.directory(settings)
@@ -224,7 +233,7 @@ def _read(path: Path) -> Watcher | None:
         process = ProcessIdentity.from_json(body["process"]) if body["process"] else None
         is_possible = body.get("is_possible", True) is not False
         return Watcher(str(body["name"]), process, str(body["ready_url"]), str(body["without"]), is_possible)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError, KeyError, TypeError):
         return None
 
 

@@ -21,7 +21,7 @@ from cliffwatch.journal.state import status_of
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, HOST, PROMETHEUS
-from cliffwatch.stack.processes import ANSWER_TIMEOUT_SECONDS, Watcher, answer, watchers
+from cliffwatch.stack.processes import ANSWER_TIMEOUT_SECONDS, Watcher, fault_of, watchers
 from cliffwatch.store.database import Database
 from cliffwatch.store.queries import unfinished_runs
 
@@ -125,9 +125,10 @@ class Watch:
         seen = self._seen.get(watcher.name)
         if seen is None or seen.process != watcher.process:
             seen = self._seen[watcher.name] = _Seen(watcher.process)
+        fault = fault_of(self._client, watcher)
         if not watcher.process.is_alive():
-            return "its process is gone"
-        fault = answer(self._client, watcher.ready_url) or self._refused.get(watcher.name, "")
+            return fault
+        fault = fault or self._refused.get(watcher.name, "")
         if not fault and watcher.name == PROMETHEUS.name:
             fault = self._staleness(seen)
         if not fault:
