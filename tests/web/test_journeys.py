@@ -50,6 +50,19 @@ def test_a_link_logs_in_once_and_leads_to_its_page(page: Page, service: Service)
     expect(page.get_by_role("alert")).to_contain_text("This link was used, or is older than ten minutes")
 
 
+def test_choosing_a_workload_says_what_it_does_and_how_long_it_lasts(page: Page, service: Service) -> None:
+    log_in(page, service, "/start")
+    said = page.locator("[data-of-workload]:visible")
+    expect(said).to_have_count(0)
+    page.get_by_label("Workload").select_option("observe-etcd")
+    expect(said).to_have_text("an etcd cluster that others load, by its /metrics; baseline 1h, soak 35h")
+    page.goto("/schedules")
+    page.get_by_label("Workload").select_option("observe-etcd")
+    expect(said).to_have_text("an etcd cluster that others load, by its /metrics; baseline 1h, soak 35h")
+    page.goto("/start?workload=observe-tikv")
+    expect(said).to_contain_text("a TiKV cluster")
+
+
 @pytest.mark.gate(why="smoke of Chromium, and of a run from its request to its report")
 def test_a_run_is_checked_started_watched_and_stopped(page: Page, service: Service) -> None:
     put = service.client.put("/api/v1/workloads/walked-through", json=steady("walked-through", "5m"))

@@ -54,6 +54,20 @@ def test_the_last_minutes_can_be_marked_on_the_page_of_a_running_run(page: Page,
     assert mark["message"] == "pulled a drive"
 
 
+def test_a_span_can_be_given_since_the_load_began(page: Page, service: Service) -> None:
+    run = start_run(service, steady("disturbed-early", "5m"))
+    log_in(page, service, f"/runs/{run}")
+    expect(page.locator("#tile-p99")).to_contain_text("ms")
+    page.get_by_role("button", name="Mark…").click()
+    page.get_by_label("What was done").fill("pulled a drive")
+    page.get_by_label("From, UTC").fill("0s")
+    page.get_by_label("To, UTC").fill("0:00:01")
+    page.get_by_role("button", name="Mark it").click()
+    expect(page.locator("#events")).to_contain_text("pulled a drive")
+    (mark,) = marks_of(service, run)
+    assert mark["end"] - mark["start"] == 1
+
+
 def test_a_span_that_ends_before_it_begins_is_refused_by_its_field(page: Page, service: Service) -> None:
     run = start_run(service, steady("disturbed-wrongly", "5m"))
     log_in(page, service, f"/runs/{run}")

@@ -49,6 +49,7 @@ def test_an_alert_leads_to_its_runbook_with_commands_for_its_run(
     page.locator(f"#row-{run_id} .firing").get_by_role("link", name=CLIFF).click()
     expect(page.locator("pre").first).to_contain_text(run_id)
     assert "is over" not in page.inner_text("main")
+    expect(page.locator("p.above")).to_contain_text(re.compile(rf"critical\s*! fires now, for {run_id}"))
     page.get_by_role("link", name="All alerts").click()
     expect(page.locator("dt")).to_have_count(len(runbooks()))
     expect(page.locator("dt").first).to_have_text(re.compile(rf"{CLIFF} critical\s*! fires now, for {run_id}"))

@@ -68,7 +68,6 @@ from cliffwatch.web import (
     notification_pages,
     run_now,
     run_pages,
-    runbooks,
     static_files,
     token_pages,
     workload_pages,
@@ -101,7 +100,6 @@ _PAGES = (
     notification_pages,
     token_pages,
     alert_list,
-    runbooks,
     api_page,
     static_files,
 )

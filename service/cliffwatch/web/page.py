@@ -4,6 +4,7 @@ Scripts and styles come from this origin alone, and none is written into a page,
 scripts nor inline styles.
 """
 
+import shlex
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
@@ -138,6 +139,7 @@ def _page_environment() -> Environment:
     made.filters["moment"] = moment
     made.filters["ratio"] = format_ratio
     made.filters["field_words"] = field_words
+    made.filters["shell"] = shlex.join
     made.filters["health_figures"] = health_figures
     made.globals["verdict_marks"] = {str(name): mark for name, (mark, _) in VERDICTS.items()}
     return made

@@ -1,5 +1,6 @@
 """Runs: the list, one run live, its series, and its report."""
 
+import re
 from collections import deque
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -213,12 +214,14 @@ def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
     return go_to(f"/runs/{run_id}")
 
 
+_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+")
+
+
 @router.post("/runs/{run_id}/marks")
 def mark(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
-    """Mark a span in which the run was disturbed on purpose. A browser sends times without a zone, which are UTC."""
-    texts = {name: form.get(name, "").strip() for name in ("text", "reason")} | {
-        name: f"{form.get(name, '')}Z" for name in ("start", "end")
-    }
+    """Mark a span in which the run was disturbed on purpose. Times without a zone are UTC."""
+    texts = {name: form.get(name, "").strip() for name in ("text", "reason", "start", "end")}
+    texts |= {name: f"{texts[name]}Z" for name in ("start", "end") if _WITHOUT_ZONE.fullmatch(texts[name])}
     try:
         request = MarkRequest.model_validate(texts)
     except ValidationError as error:

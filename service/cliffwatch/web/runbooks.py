@@ -1,4 +1,4 @@
-"""Runbooks of the alerts as pages, with the labels of the alert that leads there filled into their commands."""
+"""Runbooks of the alerts as HTML, with the labels of the alert that leads there filled into their commands."""
 
 import re
 from collections.abc import Mapping
@@ -6,18 +6,12 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.resources import ALERTS_DIRECTORY
-from cliffwatch.http.context import Context, Services, find_run
 from cliffwatch.model.settings import Settings
-from cliffwatch.web.page import PageRoute, show
-from cliffwatch.web.session import AnyVisitor
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _DIRECTORY = ALERTS_DIRECTORY / "runbooks"
 #: Placeholders of commands, by the label of the alert that replaces each.
 PLACEHOLDERS = {"run_id": "RUN", "operation": "OPERATION", "device": "DEVICE", "mountpoint": "MOUNTPOINT"}
@@ -31,34 +25,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._:/@+-]{0,199}")
 def runbooks() -> Mapping[str, Path]:
     """Files of the runbooks by the name of their alert, in order of the names."""
     return {path.stem: path for path in sorted(_DIRECTORY.glob("*.md"))}
-
-
-@router.get("/runbooks/{alert}")
-def show_runbook(
-    request: Request,
-    alert: str,
-    services: Context,
-    visitor: AnyVisitor,
-) -> Response:
-    """The runbook of an alert. The address's labels replace the placeholders of its commands."""
-    path = runbooks().get(alert)
-    if path is None:
-        raise Problem(Code.NOT_FOUND, f"no alert is named {alert!r}; /runbooks lists them")
-    labels = plain_labels(request.query_params)
-    run_id = labels.get("run_id")
-    text = rendered(path.read_text(encoding="utf-8"), _values(services.settings, labels))
-    verdict = None if run_id is None else _verdict_of(services, run_id)
-    return show(request, "runbook.html", visitor, alert=alert, run_id=run_id, verdict=verdict, text=text)
-
-
-def _verdict_of(services: Services, run_id: str) -> str | None:
-    """Verdict of a run that is over; None for one that goes on, or that is not known here."""
-    try:
-        return find_run(services, run_id).verdict
-    except Problem as problem:
-        if problem.code is not Code.NOT_FOUND:
-            raise
-        return None
 
 
 def runbook_link(alert: str, labels: Mapping[str, object]) -> str | None:
@@ -97,7 +63,7 @@ def filled(command: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\$?\b[A-Z][A-Z_]+\b", lambda found: values.get(found[0], found[0]), command)
 
 
-def _values(settings: Settings, labels: Mapping[str, str]) -> dict[str, str]:
+def values_of(settings: Settings, labels: Mapping[str, str]) -> dict[str, str]:
     """What replaces each placeholder, from the settings and the alert's labels."""
     values = {PLACEHOLDERS[name]: value for name, value in labels.items()}
     if run := values.get("RUN"):

@@ -78,6 +78,12 @@
     document.addEventListener("visibilitychange", () => { clearTimeout(waiting); if (!document.hidden) refresh(); });
   }
 
+  // What the chosen workload does, and for how long.
+  const choice = document.getElementById("workload");
+  choice?.addEventListener("change", () => {
+    for (const each of document.querySelectorAll("[data-of-workload]")) each.hidden = each.dataset.ofWorkload !== choice.value;
+  });
+
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset.confirm;
     if (question && !window.confirm(question)) event.preventDefault();
