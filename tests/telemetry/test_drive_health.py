@@ -87,6 +87,13 @@ def test_windows_of_a_run_have_what_its_drives_amplify(prometheus: PrometheusSer
     assert window.gauges == {"7:2.write_amplification": 2.5}, "the other one was not written to"
 
 
+def test_a_drive_that_is_gone_leaves_no_write_amplification_to_the_next_of_its_name(
+    prometheus: PrometheusServer,
+) -> None:
+    # Prometheus repeats a sample for five minutes, and the increase is over ten.
+    assert drive_health(DriveSource(prometheus.address), NOW + 420) == {}
+
+
 def test_drive_health_reported_long_ago_is_unknown_now(prometheus: PrometheusServer) -> None:
     assert drive_health(DriveSource(prometheus.address), NOW + 3600) == {}
 

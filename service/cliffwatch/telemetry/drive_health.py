@@ -28,7 +28,8 @@ _QUESTIONS: Mapping[str, str] = {
     "spare_ratio": "cliffwatch_drive_spare_ratio",
     "free_blocks_ratio": "cliffwatch_drive_free_blocks_ratio",
     "media_errors": "cliffwatch_drive_media_errors_total",
-    "write_amplification": _AMPLIFICATION.format(span=_AMPLIFICATION_SPAN),
+    # Of a drive that is there: the next one may have the name of one that is gone.
+    "write_amplification": f"({_AMPLIFICATION.format(span=_AMPLIFICATION_SPAN)}) and {_MEDIA_WRITTEN}",
 }
 _FIELD = "field"
 
