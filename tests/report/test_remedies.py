@@ -65,6 +65,11 @@ def test_every_verdict_says_what_to_do_next(verdict: VerdictName, reason: str, w
     assert remedy.count(". ") == 0, "one sentence"
 
 
+def test_a_pass_with_a_slow_baseline_is_to_be_run_again() -> None:
+    reasons = ["1 operation.", "The baseline was slow: the publish p99 of its median window was 590 ms."]
+    assert remedy_of(VerdictName.PASS, reasons, "r1").startswith("Give the warm-up more time, and run it again")
+
+
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.cause.value)
 def test_the_remedy_of_a_cause_is_what_removes_it(cause: CauseRow) -> None:
     reason = f"Cliff at 0:01:30: p99 rose 9.0×; likely cause: {cause.title} (75 % sure)."

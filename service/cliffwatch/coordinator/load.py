@@ -299,10 +299,11 @@ class LoadPhase:
         self._context.record_event(EventType.GAP, reason, start=start, end=end, seconds=round(end - start, 6))
 
     def _record_interruption_at_end(self) -> None:
-        """Record the gap up to the end of a load that was interrupted too late for another window."""
+        """Record the gap up to the end of a load that was interrupted too late for another window, or for any."""
         last = self._context.windows.last
-        if last is not None and self._gap_reason != NOT_REPORTED:
-            self._record_gap(last.end, self._timeline.load_stop)
+        known = {NOT_REPORTED} if last is not None else {NOT_REPORTED, STARTED_LATE}
+        if self._gap_reason not in known:
+            self._record_gap(self._timeline.load_start if last is None else last.end, self._timeline.load_stop)
 
     def _enter_phase(self, moment: float) -> None:
         """Set the phase and progress metrics to their values at `moment`, and record a new phase.

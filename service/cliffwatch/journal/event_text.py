@@ -5,6 +5,7 @@ written field by field.
 """
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -291,7 +292,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
         f"the engine has reported nothing since {_field('since', it['since'])[1]}, and waits: {it['what']}"
     ),
     ("engine", "started"): lambda it: (
-        f"the engine was started: {' '.join(it['command'])}" if "command" in it else "the engine was started again"
+        f"the engine was started: {shlex.join(it['command'])}" if "command" in it else "the engine was started again"
     ),
     ("engine", "window_dropped"): lambda it: f"a window with the engine stopped was not kept: {detail_text(it)}",
     ("engine", "worker_cost"): _worker_cost,

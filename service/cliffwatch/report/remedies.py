@@ -33,6 +33,8 @@ _REMEDIES = (
     ("The analysis ", "Make the report again: `cliffwatch run report {run}`."),
     ("The limit ", "See in the reason what was not measured, and run it again with that or without the limit."),
 )
+#: How the reason begins that says of a pass that its baseline was slow.
+_SLOW_BASELINE = "The baseline was slow"
 _LATENCIES_LOST = "of the recorded latencies can no longer be read"
 #: The likely cause in the sentence of a finding.
 _CAUSE = re.compile(r"likely cause: ([^(;]+) \(")
@@ -50,6 +52,8 @@ def remedy_of(verdict: VerdictName | None, reasons: list[str], run_id: str) -> s
     """What to do next about a run with this verdict, by its first reason; empty for a run without a verdict."""
     reason = reasons[0] if reasons else ""
     if verdict is VerdictName.PASS:
+        if any(each.startswith(_SLOW_BASELINE) for each in reasons):
+            return "Give the warm-up more time, and run it again: nothing is said of rises up to the baseline's level."
         return (
             f"Compare later runs with it: `cliffwatch run pin {run_id}` keeps it, and `cliffwatch run diff` compares."
         )

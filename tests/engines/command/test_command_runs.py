@@ -205,6 +205,14 @@ def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path, mon
     assert "nothing to do" in died[0]
 
 
+def test_a_load_that_ends_before_its_command_was_heard_says_why(state: Path) -> None:
+    allow(state, "short", definition(command=["sh", "-c", "exit 7"]))
+    directory = queue(state, "short", ObservedTarget(name="demo"), phases={"soak": "3s"}, engine_restarts=50)
+    execute_run(directory)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    assert [gap["reason"] for gap in report["coverage"]["gaps"]] == ["engine_restarted"]
+
+
 def test_output_printed_by_a_command_before_it_died_is_kept(state: Path) -> None:
     script = "for n in 1 2 3 4 5 6 7; do sleep 0.5; echo 50 done; done; exit 3"
     output = {"format": "progress", "pattern": "(?P<operations>[0-9]+) done"}

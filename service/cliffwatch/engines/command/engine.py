@@ -5,6 +5,7 @@ speaks the engine contract is started itself.
 """
 
 import hashlib
+import shlex
 import shutil
 import signal
 import sys
@@ -102,7 +103,7 @@ class CommandEngine:
         """What the definition was, by a digest: its file may be changed after the run."""
         definition, values = _resolved(load, context)
         digest = hashlib.sha256(definition.model_dump_json().encode()).hexdigest()[:12]
-        return EngineFacts(ways={"command": " ".join(_filled(definition.command, values)), "definition": digest})
+        return EngineFacts(ways={"command": shlex.join(_filled(definition.command, values)), "definition": digest})
 
 
 def _resolved(load: CommandLoad, context: EngineContext) -> tuple[CommandDefinition, dict[str, str]]:
