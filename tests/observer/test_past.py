@@ -29,6 +29,8 @@ LOAD = ObserveLoad.model_validate(
 BOUNDS = (0.001, 0.004, 0.016)
 #: Windows in which an instance is back. Live, what is counted after its first sample there is in them.
 BACK = (16, 50)
+#: Window in whose middle an instance is started anew. Live, what it had counted before is in it.
+RESET = 55
 
 
 def scraped_at(instance: str, number: int) -> bool:
@@ -47,7 +49,7 @@ def samples(start: int) -> Iterator[str]:
         counts, written = [0, 0, 0, 0], 0
         for number in range(-8, WINDOWS * WINDOW // SCRAPE + 1):
             at = start + number * SCRAPE + 2 * place + 1
-            if instance == "one" and number == 16 * 60 // SCRAPE:
+            if number == (16 * 60 // SCRAPE if instance == "one" else RESET * 60 // SCRAPE + 2):
                 counts, written = [0, 0, 0, 0], 0
             is_slow = 30 <= number * SCRAPE / 60 < 35
             for bucket, more in enumerate((10, 60, 90, 100) if is_slow else (70, 90, 99, 100)):
@@ -102,6 +104,12 @@ def test_windows_of_the_past_are_those_that_were_observed_live(past: tuple[Prome
         if number in BACK:
             assert expected is not None
             assert window is None or window.counters["operations"] < expected.counters["operations"]
+            continue
+        if number == RESET:
+            assert window is not None
+            assert expected is not None
+            before = 2 * 100
+            assert window.counters["operations"] == pytest.approx(expected.counters["operations"] - before, abs=6)
             continue
         if expected is None:
             assert window is None, number

@@ -31,11 +31,17 @@ def marked_ratio(page: Page) -> float:
     return ratio
 
 
-def test_the_last_minutes_can_be_marked_on_the_page_of_a_running_run(page: Page, service: Service) -> None:
-    run = start_run(service, steady("disturbed", "1m"))
+def begin_mark(page: Page, service: Service, run: str) -> None:
+    """Open a running run's page, once it has windows, and its form for a mark with a reason."""
     log_in(page, service, f"/runs/{run}")
     expect(page.locator("#tile-p99")).to_contain_text("ms")
     page.get_by_role("button", name="Mark…").click()
+    page.get_by_label("What was done").fill("pulled a drive")
+
+
+def test_the_last_minutes_can_be_marked_on_the_page_of_a_running_run(page: Page, service: Service) -> None:
+    run = start_run(service, steady("disturbed", "1m"))
+    begin_mark(page, service, run)
     page.get_by_role("button", name="Leave it").click()
     expect(page.locator("#mark-dialog")).to_be_hidden()
     page.get_by_role("button", name="Mark…").click()
@@ -56,10 +62,7 @@ def test_the_last_minutes_can_be_marked_on_the_page_of_a_running_run(page: Page,
 
 def test_a_span_can_be_given_since_the_load_began(page: Page, service: Service) -> None:
     run = start_run(service, steady("disturbed-early", "5m"))
-    log_in(page, service, f"/runs/{run}")
-    expect(page.locator("#tile-p99")).to_contain_text("ms")
-    page.get_by_role("button", name="Mark…").click()
-    page.get_by_label("What was done").fill("pulled a drive")
+    begin_mark(page, service, run)
     page.get_by_label("From, UTC").fill("0s")
     page.get_by_label("To, UTC").fill("0:00:01")
     page.get_by_role("button", name="Mark it").click()
@@ -70,10 +73,7 @@ def test_a_span_can_be_given_since_the_load_began(page: Page, service: Service) 
 
 def test_a_span_that_ends_before_it_begins_is_refused_by_its_field(page: Page, service: Service) -> None:
     run = start_run(service, steady("disturbed-wrongly", "5m"))
-    log_in(page, service, f"/runs/{run}")
-    expect(page.locator("#tile-p99")).to_contain_text("ms")
-    page.get_by_role("button", name="Mark…").click()
-    page.get_by_label("What was done").fill("pulled a drive")
+    begin_mark(page, service, run)
     page.get_by_label("To, UTC").fill("2020-01-01T00:00:00")
     page.get_by_role("button", name="Mark it").click()
     expect(page.locator("body")).to_contain_text("end: it is not after start; give a later time")

@@ -100,7 +100,7 @@ def _newest_runs(session: Session) -> Iterator[Metric]:
     )
     finished = GaugeMetricFamily(
         f"{_PREFIX}run_finish_timestamp_seconds",
-        "When that run had its verdict, in seconds since the epoch; absent until it has.",
+        "When that run had its verdict, in seconds since the epoch; absent until it has, and for a look back.",
         labels=["run_id"],
     )
     headline = GaugeMetricFamily(
@@ -124,7 +124,8 @@ def _newest_runs(session: Session) -> Iterator[Metric]:
         )
         if row.load_start is not None:
             started.add_metric([row.id], row.load_start)
-        if row.finished_at is not None:
+        # The end of a run of the past, which was made after it, is no news.
+        if row.finished_at is not None and row.created_at <= row.finished_at:
             finished.add_metric([row.id], row.finished_at)
     yield from (info, started, finished, headline)
 

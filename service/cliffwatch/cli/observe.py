@@ -21,7 +21,7 @@ from cliffwatch.labs.look_back.systems import LeftOut, System, systems_in
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.settings import Settings
 from cliffwatch.observer.bounded import BoundedQueries
-from cliffwatch.telemetry.address import PrometheusAddress, address_of
+from cliffwatch.telemetry.address import PrometheusAddress, named_address
 from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
 
 EXIT_NOT_PASSED = 1
@@ -102,9 +102,9 @@ def _connected(server: PrometheusAddress) -> Iterator[BoundedQueries]:
 
 def _server(settings: Settings, prometheus: str) -> PrometheusAddress:
     if "://" not in prometheus:
-        return address_of(settings, prometheus) or PrometheusAddress(prometheus)
+        return named_address(settings, prometheus, "--prometheus")
     if urlsplit(prometheus).username:
-        fault = FieldFault("--prometheus", "write its user and password into a file of servers (docs/settings.md)")
+        fault = FieldFault("--prometheus", "write its user and password into a file of servers (docs/remote-drives.md)")
         raise Problem(Code.BAD_REQUEST, "a password on the command line is seen by all users of this machine", [fault])
     return PrometheusAddress(prometheus)
 

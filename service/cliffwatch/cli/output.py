@@ -67,7 +67,7 @@ def print_rows(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: Output, empty: str, shortened: str = ""
 ) -> None:
     """Print a list as JSON or as a table; instead of an empty table, the message `empty` on stderr. On a terminal, the
-    beginning of cells in the column `shortened` gives way where lines would be longer than it is wide."""
+    beginning of cells in the column `shortened` is cut where lines would be longer than it is wide."""
     if output is Output.JSON:
         print_json(list(rows))
         return

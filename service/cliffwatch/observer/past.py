@@ -91,7 +91,7 @@ def _fresh(answer: PrometheusAnswer, scrapes: Mapping[Target, PrometheusAnswer])
 def _increases_by_window(
     series: Sequence[Samples], found: Mapping[str, Sequence[Samples]], ends: NDArray[np.int64], step: int
 ) -> list[Increases]:
-    """What the counters of one source counted in each window. Counters of one bucket, of series with the same buckets,
+    """Increases of the counters of one source, by window. Counters of one bucket, of series with the same buckets,
     are one."""
     scraped: dict[tuple[str, str], list[NDArray[np.int64]]] = defaultdict(list)
     for each in (one for many in found.values() for one in many):

@@ -85,17 +85,23 @@ def read_addresses(path: Path) -> dict[str, PrometheusAddress]:
 def address_of(settings: Settings, name: str | None = None) -> PrometheusAddress | None:
     """Address of the server `name`; without a name, of the service's Prometheus, None where none is configured.
 
-    Raises Problem(bad_request) for an unknown name, or a file of servers that is not valid.
+    Raises Problem(bad_request) as `named_address` does.
     """
     if name is None:
         return None if settings.prometheus_url is None else PrometheusAddress(settings.prometheus_url)
+    return named_address(settings, name, "drives.server")
+
+
+def named_address(settings: Settings, name: str, field: str) -> PrometheusAddress:
+    """Address of the server `name`, which stands in `field`.
+
+    Raises Problem(bad_request) for an unknown name, or a file of servers that is not valid.
+    """
     path = settings.prometheus_servers
     known = {} if path is None else read_addresses(path)
     if name not in known:
         where = f"{path} has {', '.join(sorted(known)) or 'none'}" if path else f"set {_SETTING} to a file of servers"
-        fault = FieldFault(
-            "drives.server", f"{name!r} is no Prometheus that is known; {where}{did_you_mean(name, known)}"
-        )
+        fault = FieldFault(field, f"{name!r} is no Prometheus that is known; {where}{did_you_mean(name, known)}")
         raise Problem(Code.BAD_REQUEST, "the Prometheus is not known", [fault])
     return known[name]
 

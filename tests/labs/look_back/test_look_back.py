@@ -102,6 +102,7 @@ def test_each_system_has_a_run_with_a_report(prometheus: PrometheusServer, machi
     with indexed(directory).session() as session:
         row = session.get(RunRow, directory.name)
         assert row is not None
+        assert row.created_at > (row.finished_at or math.inf), "its end is no news, of which channels are notified"
         assert (row.state, row.verdict, row.target) == ("finished", "degraded", "observed:redpanda-redpanda-orders")
     assert [each.name for each in directory.parent.iterdir() if each.name.startswith(".")] == []
 
@@ -134,6 +135,12 @@ def test_a_length_that_cannot_be_is_refused(machine: Machine, since: str, words:
     assert words in done.stderr
 
 
+def test_an_unknown_server_is_named_by_its_option(machine: Machine) -> None:
+    done = machine.run("observe", "--prometheus", "stagign")
+    assert done.returncode == 2
+    assert "--prometheus: 'stagign' is no Prometheus that is known" in done.stderr
+
+
 def test_a_password_in_the_address_is_refused(machine: Machine) -> None:
     done = machine.run("observe", "--prometheus", "http://me:secret@127.0.0.1:1")
     assert done.returncode == 2
@@ -157,7 +164,7 @@ class LoginPage(http.server.BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def test_what_is_no_prometheus_and_one_that_knows_nothing_are_named(tmp_path: Path, machine: Machine) -> None:
+def test_a_server_without_metrics_of_a_known_system_is_named(tmp_path: Path, machine: Machine) -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), LoginPage)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -45,7 +45,7 @@ def times(start: float, stop: float) -> dict[str, str]:
 
 
 class CommandJob(Strict):
-    """What is run, and how its output is read. Times in seconds since the epoch, on the grid of the windows.
+    """Command and how its output is read. Times in seconds since the epoch, on the grid of the windows.
 
     `command` has placeholders, which `values` and the times at which the load begins and ends fill in.
     """
