@@ -17,19 +17,22 @@ from testkit.waiting import wait_until
 from tests.cli.machine import Machine
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
-from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.journal import EventType, JournalReader, files
 from cliffwatch.store.models import RunRow
 
 HOUR = 3600
 SCRAPE, HOURS, CLIFF_HOUR, AWAY_MINUTES = 30, 5, 4, 2
 NAME = "redpanda_kafka_request_latency_seconds"
 BOUNDS = tuple(0.0005 * 1.5**power for power in range(16))
+#: Hour in which the cluster `clicks` is shut down, and number of series of a broker that has too many.
+SHUT_DOWN_HOUR, TOO_MANY = 4, 6300
 
 
-def scrapes(start: int) -> list[int]:
+def scrapes(cluster: str, start: int) -> list[int]:
     """Times of scrapes. Prometheus is away for two minutes, in the third hour."""
+    hours = SHUT_DOWN_HOUR if cluster == "clicks" else HOURS
     return [
-        at for at in range(start, start + HOURS * HOUR, SCRAPE) if not 0 <= at - start - 2 * HOUR < AWAY_MINUTES * 60
+        at for at in range(start, start + hours * HOUR, SCRAPE) if not 0 <= at - start - 2 * HOUR < AWAY_MINUTES * 60
     ]
 
 
@@ -38,7 +41,7 @@ def requests_of(cluster: str, instance: str, request: str, start: int, cliff: fl
     chance = random.Random(f"{cluster}{instance}{request}")
     labels = f'cluster="{cluster}",instance="{instance}",job="redpanda",redpanda_request="{request}"'
     counts = [0] * (len(BOUNDS) + 1)
-    for at in scrapes(start):
+    for at in scrapes(cluster, start):
         for _ in range(60):
             seconds = 0.003 * math.exp(chance.gauss(0, 0.4)) * (4 if at >= cliff else 1)
             place = next((index for index, bound in enumerate(BOUNDS) if seconds <= bound), len(BOUNDS))
@@ -50,7 +53,8 @@ def requests_of(cluster: str, instance: str, request: str, start: int, cliff: fl
 
 
 def samples(start: int) -> Iterator[str]:
-    """Two clusters, of which `orders` has a cliff, and an etcd that is scraped every five minutes."""
+    """Two clusters, of which `orders` has a cliff, one with too many series, and an etcd that is scraped every five
+    minutes."""
     ups = []
     yield f"# TYPE {NAME} histogram"
     for cluster, cliff in (("orders", start + CLIFF_HOUR * HOUR), ("clicks", math.inf)):
@@ -58,7 +62,13 @@ def samples(start: int) -> Iterator[str]:
             yield from requests_of(cluster, instance, "produce", start, cliff)
             # A label of the metrics alone.
             labels = f'instance="{instance}",job="redpanda"'
-            ups += [f"up{{{labels}}} 1 {at}" for at in scrapes(start)]
+            ups += [f"up{{{labels}}} 1 {at}" for at in scrapes(cluster, start)]
+    labels = 'cluster="wide",instance="five:9644",job="wide",redpanda_request="produce",le="+Inf"'
+    for number in range(TOO_MANY):
+        for at in (start + 600, start + 840):
+            yield f'{NAME}_bucket{{{labels},shard="{number}"}} 1 {at}'
+    yield f'{NAME}_count{{{labels}}} 1 {start + 600}'
+    ups += [f'up{{instance="five:9644",job="wide"}} 1 {at}' for at in range(start, start + 870, SCRAPE)]
     yield "# TYPE etcd_disk_wal_fsync_duration_seconds histogram"
     for number in range(HOURS * 12):
         for suffix, bound in (("bucket", ',le="+Inf"'), ("count", "")):
@@ -86,6 +96,7 @@ def test_each_system_has_a_run_with_a_report(prometheus: PrometheusServer, machi
     done = machine.run("observe", "--prometheus", prometheus.url, "--since", "6h", "--yes", "--output", "json")
     assert done.returncode == 1, done.stderr
     assert "etcd-etcd is left out: it is scraped every 5m, and a window lasts a minute at most" in done.stderr
+    assert f"wide is left out: one of its sources has {TOO_MANY:,} series, too many for queries of" in done.stderr
     healthy, degraded = json.loads(done.stdout)
     assert (healthy["system"], healthy["verdict"]) == ("redpanda-redpanda-clicks", "pass")
     assert (degraded["system"], degraded["verdict"]) == ("redpanda-redpanda-orders", "degraded")
@@ -99,6 +110,12 @@ def test_each_system_has_a_run_with_a_report(prometheus: PrometheusServer, machi
     assert (gap.name, gap.detail["seconds"]) == ("not_scraped", AWAY_MINUTES * 60)
     assert "not scraped" in (directory / "report.html").read_text()
     assert sum(window.counters["operations"] for window in windows[5:65]) == pytest.approx(2 * 60 * 120, rel=0.02)
+    reader = JournalReader(directory)
+    assert list(reader.document(files.ORDER)["workload"]["load"]["latency"]) == ["publish"], "nothing consumes"
+    shut_down = JournalReader(Path(healthy["report"]).parent)
+    assert len(list(shut_down.windows())) == pytest.approx(SHUT_DOWN_HOUR * 60 - AWAY_MINUTES, abs=3)
+    gaps = [each.event.detail["seconds"] for each in shut_down.events() if each.event.type is EventType.GAP]
+    assert gaps == [AWAY_MINUTES * 60], "it ends with its last scrape"
     with indexed(directory).session() as session:
         row = session.get(RunRow, directory.name)
         assert row is not None
