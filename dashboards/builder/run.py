@@ -12,7 +12,19 @@ from dashboards.builder.frame import (
     run_variable,
     variable,
 )
-from dashboards.builder.parts import SMALL_HEIGHT, WHOLE, Panel, Query, graph, heat, number, timeline
+from dashboards.builder.parts import (
+    HALF,
+    SMALL_HEIGHT,
+    WHOLE,
+    Column,
+    Panel,
+    Query,
+    graph,
+    heat,
+    number,
+    rows,
+    timeline,
+)
 from dashboards.builder.promql import (
     RUN,
     UNDER_LOAD,
@@ -205,20 +217,23 @@ def latency() -> Iterator[Panel]:
         ],
         logarithmic=True,
     )
-    yield graph(
-        "Latency of findings",
-        """The same as latencies: from which baseline to which level the operation rose. Bad: the two part. Empty:
-        nothing was found.""",
-        "s",
+    yield rows(
+        "Findings that last",
+        """What lasts at the end of this time, in the words of its alert and the run's page, with its baseline and
+        level. Bad: any. Empty: nothing lasts.""",
         [
-            Query(f"max by (operation, kind) (cliffwatch_finding_level_seconds{{{RUN}}})", "{{operation}} {{kind}}"),
-            Query(
-                f"max by (operation, kind) (cliffwatch_finding_baseline_seconds{{{RUN}}})",
-                "{{operation}} {{kind}}, baseline",
-                dashed=True,
-            ),
+            Query(f"max by (operation, kind, sentence) (cliffwatch_finding_info{{{RUN}}})", "finding"),
+            Query(f"max by (operation, kind) (cliffwatch_finding_baseline_seconds{{{RUN}}})", "baseline"),
+            Query(f"max by (operation, kind) (cliffwatch_finding_level_seconds{{{RUN}}})", "level"),
         ],
-        logarithmic=True,
+        [
+            Column("kind", "Kind", width=90),
+            Column("operation", "Operation", width=100),
+            Column("sentence", "Finding"),
+            Column(1, "Baseline", unit="s", width=100),
+            Column(2, "Level", unit="s", width=100),
+        ],
+        width=HALF,
     )
     yield graph(
         "Time until a drift passes its limit",

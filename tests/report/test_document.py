@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from testkit.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
@@ -18,10 +18,9 @@ from cliffwatch.journal.annotated import annotated
 from cliffwatch.model.annotations import Annotations
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.build import build
+from cliffwatch.report.course import course_of
 from cliffwatch.report.document import EVENT_LIMIT
-from cliffwatch.report.headline import headline
 from cliffwatch.report.html import render
-from cliffwatch.report.schema.report import ReportBody
 from cliffwatch.report.timestamps import timestamp
 
 
@@ -53,14 +52,14 @@ def test_hours_count_from_the_start_of_the_load(tmp_path: Path) -> None:
     hours = document["latency"]["publish"]["hours"]
     assert [(row["hour"], row["count"]) for row in hours] == [(0, 6000), (1, 6000), (2, 3000)]
     assert [round(row["p50_seconds"], 3) for row in hours] == [0.003, 0.002, 0.001]
-    assert "was 3 ms in the first hour and 1 ms in the last" in document["headline"]
+    assert "was 3 ms in the first hour and 1 ms in the last" in document["course"]
 
 
 @pytest.mark.parametrize(
     ("milliseconds", "words"),
     [((1, 9, 2), "2 ms in the last, at worst 9 ms in hour 2."), ((1, 5, 5), "5 ms in the last.")],
 )
-def test_the_headline_reports_an_hour_that_was_worse_than_the_ends(
+def test_the_course_reports_an_hour_that_was_worse_than_the_ends(
     tmp_path: Path, milliseconds: tuple[int, ...], words: str
 ) -> None:
     def latency(index: int) -> dict[str, Histogram]:
@@ -68,8 +67,10 @@ def test_the_headline_reports_an_hour_that_was_worse_than_the_ends(
 
     document = document_of(make_journal(tmp_path, JournalPlan(windows=180, window_seconds=60.0, latency=latency)))
     assert document["headline"] == document["findings"][0]["sentence"]
-    unexplained = document | {"findings": [], "verdict": {"name": "invalid", "reasons": ["The journal was damaged."]}}
-    assert headline(cast(ReportBody, unexplained)).endswith(words)
+    assert "course" not in document, "the finding says it"
+    course = course_of(document["latency"])
+    assert course is not None
+    assert course.endswith(words)
 
 
 def test_gaps_have_their_place_and_reason_and_rates_leave_them_out(tmp_path: Path) -> None:

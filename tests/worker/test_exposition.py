@@ -27,6 +27,7 @@ DETECTION = DetectionFigures(
     ratios={("write.p99", "slow"): 1.5, ("write.p99", "fast"): 60.0, ("device.write_latency.259:0", "fast"): 40.0},
     active=frozenset({("write.p99", FindingKind.CLIFF), ("write.p99", FindingKind.DRIFT)}),
     sizes={("write.p99", FindingKind.CLIFF): Size(Baseline("write.p99", 0.004, 0.0, 60.0, 0.003, 0.005), 0.5, 1.0)},
+    sentences={("write.p99", FindingKind.CLIFF): "The write p99 rose 125× (4 ms to 500 ms; at worst 1 s, 250×)."},
     undone={(FindingKind.STALL, None): 30.0, (FindingKind.SHORTFALL, LimitedBy.CLIENT): 1200.0},
     forecasts={"write.p99": Forecast(0.02, 3600.0, 7200.0, float("inf"))},
 )

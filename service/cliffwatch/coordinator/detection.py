@@ -82,6 +82,8 @@ class Detection:
         self._stated: dict[FindingKey, Stated] = {}
         #: Series of each finding when it was raised: its alert keeps that series, even if others are affected later.
         self._subjects: dict[FindingKey, str] = {}
+        #: Last recorded sentence of each finding, which its alert states.
+        self._sentences: dict[FindingKey, str] = {}
         self._updates_reported = 0
         #: Restarts and other explaining events from before the detector exists.
         self._notices: list[Notice] = []
@@ -141,6 +143,8 @@ class Detection:
             event = stored.event
             self._take_notice(event)
             key = key_in(event.detail)
+            if key is not None and "summary" in event.detail:
+                self._sentences[key] = str(event.detail["summary"])
             if event.type is EventType.FINDING and key is not None:
                 self._recorded.append(key)
                 self._subjects[key] = str(event.detail["series"])
@@ -289,9 +293,9 @@ class Detection:
         """Event detail of a finding's new version, with the kind, series and onset that it was raised with."""
         known = restated(finding, self._series)
         detail = detail_of(known, self._series[known.series], self._device_names, self._series)
-        return detail | {
-            "raised": dict(zip(("kind", "series", "onset"), self._among(self._recorded, key) or key, strict=True))
-        }
+        raised = self._among(self._recorded, key) or key
+        self._sentences[raised] = detail["summary"]
+        return detail | {"raised": dict(zip(("kind", "series", "onset"), raised, strict=True))}
 
     def finish(self) -> None:
         """Record the final size of active findings, when the load is over."""
@@ -328,11 +332,14 @@ class Detection:
 
     def _make_figures(self) -> None:
         assert self._detector is not None, "called when there is one"
-        active = [about(finding, self._subject_of(key)) for key, finding in self._active.items()]
-        self._figures = figures_of(self._detector, self._series, active, self._forecasts(active))
-
-    def _subject_of(self, key: FindingKey) -> str:
-        return self._subjects.get(self._among(self._recorded, key) or key, key[1])
+        active, sentences = [], {}
+        for key, finding in self._active.items():
+            raised = self._among(self._recorded, key) or key
+            subject = self._subjects.get(raised, key[1])
+            active.append(about(finding, subject))
+            if raised in self._sentences:
+                sentences[subject, finding.kind] = self._sentences[raised]
+        self._figures = figures_of(self._detector, self._series, active, sentences, self._forecasts(active))
 
     def _forecasts(self, active: Sequence[Finding]) -> dict[str, Forecast]:
         """Forecasts of the active drifts, by series name."""

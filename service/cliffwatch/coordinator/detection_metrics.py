@@ -20,8 +20,9 @@ class DetectionFigures:
     """Detection's figures after a window. Immutable: a scrape reads them while the next ones are made.
 
     `baselines`: level of each series, in its unit. `ratios`: degradation by series name and span. `active`: series name
-    and kind of each active finding; `sizes`: sizes of these findings. `forecasts`: of drifts, by series name. `undone`:
-    seconds so far in which nothing, or too little, was completed, by finding kind and by what limited the work.
+    and kind of each active finding; `sizes` and `sentences`: their sizes, and what the journal states of them.
+    `forecasts`: of drifts, by series name. `undone`: seconds so far in which nothing, or too little, was
+    completed, by finding kind and by what limited the work.
     """
 
     series: tuple[Series, ...]
@@ -29,6 +30,7 @@ class DetectionFigures:
     ratios: Mapping[tuple[str, str], float]
     active: frozenset[tuple[str, FindingKind]]
     sizes: Mapping[tuple[str, FindingKind], Size]
+    sentences: Mapping[tuple[str, FindingKind], str]
     forecasts: Mapping[str, Forecast]
     undone: Mapping[tuple[FindingKind, LimitedBy | None], float]
 
@@ -37,6 +39,7 @@ def figures_of(
     detector: RunDetector,
     series: Mapping[str, Series],
     active: Sequence[Finding],
+    sentences: Mapping[tuple[str, FindingKind], str],
     forecasts: Mapping[str, Forecast],
 ) -> DetectionFigures:
     """Figures of every series that has a baseline or an active finding."""
@@ -49,6 +52,7 @@ def figures_of(
         ratios | dict(detector.ratios),
         frozenset((finding.series, finding.kind) for finding in active),
         {(finding.series, finding.kind): finding.size for finding in active if finding.size is not None},
+        sentences,
         forecasts,
         {
             (each.kind, each.undone.limited_by): detector.stalled_seconds
@@ -115,6 +119,12 @@ def _of_findings(run_id: str, figures: DetectionFigures | None) -> Iterator[Metr
                 about |= {"quantile": str(roles[series].quantile), "kind": kind.value}
                 metric.add_sample(metric.name, about, figure(size))
         yield metric
+    info = Metric("cliffwatch_finding_info", "Sentence of a finding as the journal has it; always 1.", "unknown")
+    for (series, kind), sentence in sorted(figures.sentences.items()) if figures is not None else ():
+        if series in roles:
+            about = {"run_id": run_id, "operation": str(roles[series].operation), "kind": kind.value}
+            info.add_sample(info.name, about | {"quantile": str(roles[series].quantile), "sentence": sentence}, 1)
+    yield info
 
 
 def _of_work(run_id: str, figures: DetectionFigures | None) -> Metric:

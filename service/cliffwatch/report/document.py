@@ -24,9 +24,9 @@ from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.charts.curve import worst_curve
 from cliffwatch.report.charts.layers import layers_document
 from cliffwatch.report.collect import Collected, marked_in, share_of
+from cliffwatch.report.course import course_of
 from cliffwatch.report.findings import ReportedFinding, unconfirmed, window_seconds_of
 from cliffwatch.report.findings_document import findings_document, limits_document
-from cliffwatch.report.headline import headline
 from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.latency import HOUR_SECONDS, LatencyGroup
 from cliffwatch.report.limits.judged import Judged
@@ -43,7 +43,6 @@ from cliffwatch.report.schema.report import (
     EventDocument,
     PhaseSpan,
     Rates,
-    ReportBody,
     ReportDevice,
     ReportDocument,
     Reproduction,
@@ -69,10 +68,11 @@ def document_of(
     phases = _phases(run)
     latency = _latency(run)
     events, omitted = _events(run, restated(run.events, found, window_seconds_of(run)))
-    body: ReportBody = {
+    body: ReportDocument = {
         "format_version": FORMAT_VERSION,
         "run": _run(run),
         "verdict": {"name": verdict.name.value, "reasons": list(verdict.reasons)},
+        "headline": verdict.reasons[0] if verdict.reasons else "No reason was recorded.",
         "phases": phases,
         "latency": latency,
         "totals": _totals(run),
@@ -111,7 +111,9 @@ def document_of(
         body["reproduction"] = _reproduction(
             run.order, run.workload_yaml, variant_of(annotations_in(run.events).labels)
         )
-    return {**body, "headline": headline(body)}
+    if not body["findings"] and (course := course_of(latency)) is not None:
+        body["course"] = course
+    return body
 
 
 def _run(run: Collected) -> Run:

@@ -67,7 +67,7 @@ def samples(start: int) -> Iterator[str]:
     for number in range(TOO_MANY):
         for at in (start + 600, start + 840):
             yield f'{NAME}_bucket{{{labels},shard="{number}"}} 1 {at}'
-    yield f'{NAME}_count{{{labels}}} 1 {start + 600}'
+    yield f"{NAME}_count{{{labels}}} 1 {start + 600}"
     ups += [f'up{{instance="five:9644",job="wide"}} 1 {at}' for at in range(start, start + 870, SCRAPE)]
     yield "# TYPE etcd_disk_wal_fsync_duration_seconds histogram"
     for number in range(HOURS * 12):

@@ -130,7 +130,8 @@ class _Picture:
         title = self._writing.fitted(name, end - begin, size=15, weight="bold")
         self._figure.text(begin, 0.938, title, color=TEXT, fontsize=15, weight="bold", va="center")
         top = 0.872
-        for words in self._writing.lines(plain(self._document["headline"]), 0.955, size=12.5, limit=3):
+        said = f"{self._document['headline']} {self._document.get('course', '')}".rstrip()
+        for words in self._writing.lines(plain(said), 0.955, size=12.5, limit=3):
             self._figure.text(0.022, top, words, color=TEXT, fontsize=12.5, va="center")
             top -= 0.042
         return top

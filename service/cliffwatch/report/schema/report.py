@@ -308,13 +308,18 @@ class WatchingCost(TypedDict):
 
 
 @document
-class ReportBody(TypedDict):
-    """All fields of the report but the headline, which is made from them."""
+class ReportDocument(TypedDict):
+    """A run, made from its journal alone. Times are RFC 3339 in UTC; *_seconds fields that are places on the time line
+    count from the load's start. Fields that do not apply are absent."""
 
     format_version: Literal[2]
     """Grows when a field changes its meaning or goes away."""
     run: Run
     verdict: VerdictDocument
+    headline: Text
+    """The verdict's first reason: what happened, and why."""
+    course: NotRequired[Text]
+    """How p99 changed over the load; absent where there are findings, or too little load."""
     coverage: NotRequired[CoverageDocument]
     """Absent when the load never began."""
     stalls: NotRequired[Annotated[list[StallDocument], Field(min_length=1)]]
@@ -352,12 +357,3 @@ class ReportBody(TypedDict):
     reproduction: NotRequired[Reproduction]
     layers: Layers
     watching_cost: WatchingCost
-
-
-@document
-class ReportDocument(ReportBody):
-    """A run, made from its journal alone. Times are RFC 3339 in UTC; *_seconds fields that are places on the time line
-    count from the load's start. Fields that do not apply are absent."""
-
-    headline: Text
-    """Headline of the report: what happened, and why."""
