@@ -83,6 +83,15 @@ def test_a_load_that_the_kernel_charges_to_the_engine_needs_no_counter_of_the_dr
     assert judge(replace(uncounted, written_share=Share(10 * GIB, 8 * GIB, 0))).name is VerdictName.INVALID
 
 
+def test_an_engine_that_died_is_named_where_too_little_was_measured() -> None:
+    died = replace(SOUND, deaths=4, death="the command ended with status 7")
+    assert judge(died).name is VerdictName.PASS
+    verdict = judge(replace(died, coverage=covered(9000.0)))
+    assert verdict.name is VerdictName.INVALID
+    assert verdict.reasons[0].startswith("Only 90.00 %")
+    assert verdict.reasons[1] == "The engine died and was started again 4 times: the command ended with status 7."
+
+
 def test_coverage_passes_from_99_percent_on_and_not_below() -> None:
     assert judge(replace(SOUND, coverage=covered(9900.0))).name is VerdictName.PASS
     assert judge(replace(SOUND, coverage=covered(9890.0))).name is VerdictName.INVALID

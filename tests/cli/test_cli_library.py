@@ -1,5 +1,7 @@
 """`cliffwatch run label|note|pin|again|delete` and runs by label, against a real service."""
 
+import re
+
 import pytest
 from tests.cli.machine import Machine
 
@@ -98,5 +100,8 @@ def test_a_run_that_is_pinned_is_kept(kept: Machine) -> None:
 
 def test_a_schedule_shows_the_labels_of_its_runs(machine: Machine) -> None:
     when = ("--workload", machine.workload("nightly"), *TARGET, "--cron", "0 3 * * *")
-    assert machine.run("schedule", "add", "nightly", *when, "--label", "release=26.1").returncode == 0
-    assert "release=26.1" in machine.run("schedule", "show", "nightly").stdout
+    also = ("--label", "release=26.1", "--soak", "20m")
+    assert machine.run("schedule", "add", "nightly", *when, *also).returncode == 0
+    shown = machine.run("schedule", "show", "nightly").stdout
+    assert "release=26.1" in shown
+    assert re.search(r"^lengths +soak 20m$", shown, re.MULTILINE), shown

@@ -28,7 +28,7 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("engine", "exited"): ({"status": 0, "end": "completed"}, "the engine exited with status 0, load completed"),
     ("engine", "frozen"): ({"since": AT_15}, "the engine has been stopped since 15:00:00 UTC"),
     ("engine", "killed"): ({"reason": "did not stop in time"}, "the engine was killed: it did not stop in time"),
-    ("engine", "load_ended"): ({"how": "completed", "message": None}, "the load was completed"),
+    ("engine", "load_ended"): ({"how": "completed", "message": None}, "the load ended as planned"),
     ("engine", "checkpoint_begun"): (
         {"requested": True},
         "the server began a checkpoint, which the amount of WAL asked for",

@@ -1,5 +1,6 @@
 """The page of a finished run lists the findings of its report, however they were found and however much followed."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def test_a_cliff_that_only_the_whole_run_shows_is_on_its_page(page: Page, servic
     log_in(page, service, "/runs/found-at-the-end")
     expect(page.locator("#verdict")).to_contain_text("degraded")
     expect(page.locator("#findings li.finding").filter(has_text="Cliff at 0:")).to_have_count(1)
+    expect(page.locator("#events li.finding")).to_have_text(re.compile("findingcliff of write p99$"))
     expect(page.locator("#no-findings")).to_be_hidden()
     expect(page.locator("main")).to_contain_text("drive nvme0n1 (S1AGING), engine")
 

@@ -100,12 +100,14 @@ def test_a_run_whose_workload_was_saved_since_is_started_again(page: Page, servi
     wait_until_finished(service, run)
     log_in(page, service, f"/runs/{run}")
     expect(page.get_by_role("link", name="Run again")).to_have_count(0)
+    expect(page.locator("main")).to_contain_text(f"Again: cliffwatch run again {run}")
     service.client.put("/api/v1/workloads/later", json=workload).raise_for_status()
     # The drive of a drill is gone.
     service.client.patch(f"/api/v1/runs/{run}", json={"labels": {"drill": "aging"}}).raise_for_status()
     page.reload()
     expect(page.locator("#labels")).to_contain_text("drill")
     expect(page.get_by_role("link", name="Run again")).to_have_count(0)
+    expect(page.locator("main")).to_contain_text("Again: cliffwatch drill --variant aging")
     # A label of the user's own is not a drill.
     service.client.patch(f"/api/v1/runs/{run}", json={"labels": {"drill": "failover"}}).raise_for_status()
     page.reload()

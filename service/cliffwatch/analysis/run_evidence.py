@@ -56,6 +56,9 @@ class RunEvidence:
 
     load_end: LoadEnd | None
     message: str = ""
+    #: How often the engine died and was started again, and why the last time.
+    deaths: int = 0
+    death: str = ""
     coverage: Coverage | None
     judged: Coverage | None = None
     has_warm_up: bool = True

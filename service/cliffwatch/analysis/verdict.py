@@ -132,6 +132,14 @@ def _coverage_low(evidence: RunEvidence) -> str | None:
     )
 
 
+def _died(evidence: RunEvidence) -> str | None:
+    """Sentence on an engine that died, where too little was measured; a load that failed has its own."""
+    if evidence.deaths == 0 or evidence.load_end is LoadEnd.FAILED or _coverage_low(evidence) is None:
+        return None
+    times = "once" if evidence.deaths == 1 else f"{evidence.deaths:,} times"
+    return _with_message(f"The engine died and was started again {times}", evidence.death)
+
+
 def _asked(evidence: RunEvidence) -> str:
     is_all = not evidence.has_warm_up or evidence.judged in (None, evidence.coverage)
     if evidence.load_end is LoadEnd.FAILED:
@@ -354,6 +362,7 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.INVALID, _device_not_watched),
     (VerdictName.INVALID, _unmeasured),
     (VerdictName.INVALID, _coverage_low),
+    (VerdictName.INVALID, _died),
     (VerdictName.INVALID, _mostly_marked),
     (VerdictName.INVALID, _latencies_lost),
     (VerdictName.INVALID, _client_limited),

@@ -67,7 +67,8 @@ _SCHEDULE_PATIENCE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Plan of a request: what it would do to each of its targets, and all objections."""
+    """Plan of a request: what it would do to each of its targets, and all objections. `waits_for`: the run that it
+    would wait for."""
 
     run_id: str
     workload: Workload
@@ -77,6 +78,7 @@ class RunPlan:
     objections: tuple[Objection, ...]
     drives: tuple[str, ...] = ()
     part_names: tuple[str, ...] = ()
+    waits_for: str | None = None
 
 
 class RunService:
@@ -126,6 +128,7 @@ class RunService:
             notes=tuple(notes),
             objections=tuple(objections),
             drives=elsewhere.names,
+            waits_for=holder,
         )
 
     def submit(

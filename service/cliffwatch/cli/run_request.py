@@ -164,7 +164,10 @@ def print_plan(plan: dict[str, Any]) -> None:
     put(f"in all       {bound}")
     if plan.get("lasts"):
         until = datetime.now(UTC) + timedelta(seconds=plan["planned_seconds"])
-        put(f"lasts        {plan['lasts']}; until {until:%Y-%m-%d %H:%MZ} if it starts now")
+        put(
+            f"lasts        {plan['lasts']}"
+            + ("" if plan["waits_for"] else f"; until {until:%Y-%m-%d %H:%MZ} if it starts now")
+        )
     put(f"command      {shlex.join(map(str, plan.get('command') or [])) or 'none'}")
     targets = [plan.get("target"), *(plan.get("more_targets") or [])]
     for name, each in zip(plan.get("part_names") or [], targets, strict=False):

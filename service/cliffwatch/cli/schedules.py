@@ -209,11 +209,18 @@ def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
         | {
             "next": "\n".join(map(show_time, schedule.get("next_fire_times") or [])),
             "last": last_text,
+            "lengths": _lengths_of(schedule),
             "labels": labels_text(schedule),
             "drives": show_drives(schedule.get("drives")),
             "missed": show_time(schedule.get("last_missed_at")),
         }
     )
+
+
+def _lengths_of(schedule: Mapping[str, Any]) -> str:
+    """Text of the lengths that its runs have in place of the workload's; a dash where there are none."""
+    given = (schedule.get("durations") or {}).items()
+    return ", ".join(f"{name} {length}" for name, length in given if length is not None) or show(None)
 
 
 def _set_enabled(context: typer.Context, schedule: str, enabled: bool, output: Output | None) -> None:

@@ -18,6 +18,8 @@ from cliffwatch.model.plan import LoadPlan
 
 #: Three queries of five seconds each for a source, of which there are few.
 _PATIENCE_SECONDS = 30.0
+#: Its process, as people see it: its arguments are the whole load and times.
+_SHOWN = ("python", "-m", "cliffwatch.observer")
 _SELECTOR = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?P<matchers>\{.*\})?", re.DOTALL)
 _SELECTOR_LIMIT = 2000
 _UNIT_IN_NAME = re.compile(r"_(seconds|milliseconds|microseconds|nanoseconds)(?:_|$)")
@@ -110,8 +112,7 @@ class ObserveEngine:
         return False
 
     def plan(self, load: ObserveLoad, context: EngineContext) -> LoadPlan:
-        command = tuple(self._command(load, context))
-        return LoadPlan(writes=(), command=command, direct=True, written_bytes=0, notes=_notes(load))
+        return LoadPlan(writes=(), command=_SHOWN, direct=True, written_bytes=0, notes=_notes(load))
 
     def probe(self, load: ObserveLoad, context: EngineContext) -> Probe:
         return run_check([*self._command(load, context), "--check"], _PATIENCE_SECONDS, "Prometheus")
@@ -120,7 +121,7 @@ class ObserveEngine:
         return None
 
     def launch(self, load: ObserveLoad, context: EngineContext) -> Launch:
-        return Launch(self._command(load, context))
+        return Launch(self._command(load, context), shown=_SHOWN)
 
     def translator(self, load: ObserveLoad, context: EngineContext) -> Translator:
         return JsonLines()

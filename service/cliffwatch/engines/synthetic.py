@@ -42,6 +42,10 @@ class SyntheticLoad(Strict):
     fail_after_windows: Annotated[int, Field(ge=1)] | None = None
 
 
+#: Its process, as people see it: its arguments are the whole load and times.
+_SHOWN = ("python", "-m", "cliffwatch.engines.synthetic")
+
+
 class SyntheticEngine:
     """Engine that runs this module as a process."""
 
@@ -56,7 +60,7 @@ class SyntheticEngine:
         return load.time == "virtual"
 
     def plan(self, load: SyntheticLoad, context: EngineContext) -> LoadPlan:
-        return LoadPlan(writes=(), command=tuple(self._command(load, context)), direct=True, written_bytes=0)
+        return LoadPlan(writes=(), command=_SHOWN, direct=True, written_bytes=0)
 
     def probe(self, load: SyntheticLoad, context: EngineContext) -> Probe:
         return Probe()
@@ -65,7 +69,7 @@ class SyntheticEngine:
         return None
 
     def launch(self, load: SyntheticLoad, context: EngineContext) -> Launch:
-        return Launch(self._command(load, context))
+        return Launch(self._command(load, context), shown=_SHOWN)
 
     def translator(self, load: SyntheticLoad, context: EngineContext) -> Translator:
         return JsonLines()

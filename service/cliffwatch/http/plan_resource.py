@@ -33,6 +33,7 @@ class PlanBody(BaseModel):
     that the run would watch; empty if it would watch the drives below its targets. `part_names` are those of the parts
     of several targets, in the same order. `free_bytes` is the free space of the volume that the first directory is on,
     `drive_bytes` the size of all drives below the targets; null where neither is known.
+    `waits_for` is the run on its target that it would wait for, or null.
     """
 
     run_id: str
@@ -51,6 +52,7 @@ class PlanBody(BaseModel):
     drives: list[str]
     free_bytes: int | None
     drive_bytes: int | None
+    waits_for: str | None
     planned_seconds: float
     lasts: str
     workload: Workload
@@ -85,6 +87,7 @@ def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
         drives=list(plan.drives),
         free_bytes=next((part.free_bytes for part in plan.parts if part.free_bytes is not None), None),
         drive_bytes=sum(sizes.values()) or None,
+        waits_for=plan.waits_for,
         planned_seconds=plan.workload.phases.load_seconds,
         lasts=plan.workload.phases.words,
         workload=plan.workload,

@@ -335,7 +335,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("note", "worker_killed"): lambda it: f"the worker was killed: {it['reason']}",
 }
 _ENDS = {
-    "completed": "was completed",
+    "completed": "ended as planned",
     "failed": "failed",
     "interrupted": "was interrupted",
     "stopped": "was stopped",

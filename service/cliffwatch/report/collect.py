@@ -149,10 +149,13 @@ def collect(directory: Path) -> Collected:
 def evidence_of(run: Collected) -> RunEvidence:
     """Evidence for the verdict from the journal, not from analysis (which adds findings, limits, client bottleneck)."""
     ended = run.load_end()
+    deaths = [str(event.detail.get("message", "")) for event in run.events if event.name == "died"]
     recorded, read = latency_counts(run.windows, run.latency)
     return RunEvidence(
         load_end=_load_end(ended),
         message=str(ended.detail.get("message", "")) if ended else "",
+        deaths=len(deaths),
+        death=deaths[-1] if deaths else "",
         coverage=run.coverage,
         judged=run.judged,
         has_warm_up=run.order is None or run.order.workload.phases.longest_warm_up > 0,

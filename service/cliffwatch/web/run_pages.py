@@ -127,10 +127,8 @@ def run_page(
         meant=_meant(run),
         standing=standing_of(services.database, row),
         meanings={str(state): words for state, words in MEANINGS.items()} | {Phase.COOL_DOWN.value: COOLING},
-        again=visitor.may_operate
-        and not run.more_targets
-        and variant_of(run.labels) is None
-        and stored_workload(row, services.workloads) is not None,
+        again=_fits_the_form(run, row, services),
+        drill=variant_of(run.labels),
         deletable=run.state is RunState.FINISHED and visitor.may_operate,
         note_limit=NOTE_LIMIT,
         shown={"types": sorted(_SHOWN_TYPES), "routine": sorted(ROUTINE_EVENTS)},
@@ -140,6 +138,13 @@ def run_page(
         window=reader.document("order.json")["workload"]["window"],
         drives=_drives_in(reader),
     )
+
+
+def _fits_the_form(run: RunSummary, row: RunRow, services: Context) -> bool:
+    """Whether the form can start the run again: one target, which is still there, and a stored workload."""
+    if run.more_targets or variant_of(run.labels) is not None:
+        return False
+    return stored_workload(row, services.workloads) is not None
 
 
 def _drives_in(reader: JournalReader) -> str:

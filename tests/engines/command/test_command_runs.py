@@ -203,6 +203,8 @@ def test_a_command_that_ends_early_is_started_again_and_says_so(state: Path, mon
     assert len(died) == 2
     assert "the command ended with status 3 before the load was over" in died[0]
     assert "nothing to do" in died[0]
+    statuses = [event.detail["status"] for event in events(directory) if event.name == "exited"]
+    assert statuses == [3, 3], "its own, and not that of the program around it"
 
 
 def test_a_load_that_ends_before_its_command_was_heard_says_why(state: Path) -> None:

@@ -76,6 +76,8 @@ class _Load:
         self._reader = reader_of(job.output, self._windows, run_time() - time.time(), self._start)
         #: Whether no line reports the last window, and whether one reported any.
         self._is_silent = self._was_heard = False
+        #: Exit status for this process: that of a command that ended before its time.
+        self.status = 1
         self._rest = b""
         self._strange = 0
         self._first_strange = ""
@@ -123,6 +125,7 @@ class _Load:
                     self._report_strange()
                     self._report_waiting(range(number, count))
                     words = f"the command ended with status {process.returncode} before the load was over"
+                    self.status = process.returncode if process.returncode > 0 else 1
                     return EngineEnd("failed", words)
             # What arrived while this process did not run is there, too.
             self._read(selector, 0.0)
@@ -219,9 +222,10 @@ def _print(record: EngineRecord | None) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    end = _Load(CommandJob.model_validate_json(arguments[0])).execute()
+    load = _Load(CommandJob.model_validate_json(arguments[0]))
+    end = load.execute()
     _print(end)
-    return 0 if end.status == "completed" else 1
+    return 0 if end.status == "completed" else load.status
 
 
 if __name__ == "__main__":

@@ -78,9 +78,11 @@
     document.addEventListener("visibilitychange", () => { clearTimeout(waiting); if (!document.hidden) refresh(); });
   }
 
-  // What the chosen workload does, and for how long.
-  const choice = document.getElementById("workload");
+  // What the chosen workload does, for how long, and to which kind of target.
+  const choice = document.getElementById("workload"), kind = document.getElementById("target_kind");
   choice?.addEventListener("change", () => {
+    const fitting = (choice.selectedOptions[0].dataset.targets ?? "").split(" ");
+    if (!fitting.includes(kind.value)) kind.value = [...kind.options].find((each) => fitting.includes(each.value))?.value ?? kind.value;
     for (const each of document.querySelectorAll("[data-of-workload]")) each.hidden = each.dataset.ofWorkload !== choice.value;
   });
 

@@ -172,7 +172,8 @@
     if (event.type === "finding") line.dataset.finding = nameOf({ kind: event.name, ...event.detail });
     when.textContent = elapsed(list === "findings" && event.type === "finding" ? onsetOf(event.detail, event.elapsed) : event.elapsed);
     kind.textContent = isOver ? "resolved" : event.type;
-    text.textContent = event.text;
+    // What was found stands above; here, only when.
+    text.textContent = list === "events" && event.type === "finding" && event.detail.series ? event.name + " of " + (event.detail.device || event.detail.series.replace(".", " ")) : event.text;
     if (event.type === "alert" && runbooks.names.includes(event.name)) text.append(" ", runbookLink(event));
     line.append(when, kind, text);
     return line;
@@ -205,9 +206,11 @@
     list.hidden = said.length === 0;
   }
   function updateFinding(detail, ending) {
-    const name = nameOf(detail), lines = [...document.querySelectorAll("#findings li, #events li")].filter((each) => each.dataset.finding === name);
-    for (const line of lines) line.lastElementChild.textContent = detail.summary + ending;
-    for (const line of lines.filter((each) => each.parentElement.id === "findings")) line.firstElementChild.textContent = elapsed(onsetOf(detail));
+    const name = nameOf(detail), lines = [...document.querySelectorAll("#findings li")].filter((each) => each.dataset.finding === name);
+    for (const line of lines) {
+      line.lastElementChild.textContent = detail.summary + ending;
+      line.firstElementChild.textContent = elapsed(onsetOf(detail));
+    }
     if (marks.has(name)) marks.set(name, onsetOf(detail));
     if (ending) active.delete(name); else if (active.has(name)) active.set(name, detail.summary);
     if (!over) showReasons([]);
