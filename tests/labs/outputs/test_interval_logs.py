@@ -35,6 +35,15 @@ def rates(output: Output) -> list[float]:
     return [round(sample.values["operations_per_second"], 3) for sample in output.table.samples]
 
 
+def test_operations_that_a_run_logs_from_two_moments_are_counted_once() -> None:
+    lines = [interval(at, 5, tag=tag) for at in (0, 5) for tag in ("publish", "publish_service")]
+    output = read(OutputFormat.HLOG, *head(BASE), *lines)
+    assert rates(output) == [20.0, 20.0]
+    assert "publish_service has the same operations" in output.remark
+    alone = read(OutputFormat.HLOG, *head(BASE), *(interval(at, 5, tag="publish_service") for at in (0, 5)))
+    assert rates(alone) == [20.0, 20.0]
+
+
 def test_a_log_that_a_second_run_appended_to_has_a_gap_between() -> None:
     one = [interval(at, 5) for at in (0, 5, 10)]
     output = read(OutputFormat.HLOG, *head(BASE), *one, *head(BASE + 3600), *one)

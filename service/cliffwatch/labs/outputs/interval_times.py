@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from statistics import median
 
+from cliffwatch.analysis.journal_series import preferred_latencies
 from cliffwatch.base.interval_log import LONGER, LogClock, parse_interval, states_time
 from cliffwatch.labs.outputs.rows import BadLineError, went_back
 
@@ -67,7 +68,13 @@ def read_intervals(lines: Iterable[str]) -> Intervals:
         remarks.append(
             "Intervals end after the next one begins: the distance of their starts was taken for their length."
         )
-    kept = {key: [each for each in track if each.length > 0] for key, (track, _) in mended.items()}
+    tags = {tag for _, tag in mended}
+    counted = preferred_latencies(tags)
+    if twins := sorted(tags.difference(counted)):
+        remarks.append(f"{', '.join(twins)} has the same operations from when they began, and is left out.")
+    kept = {
+        key: [each for each in track if each.length > 0] for key, (track, _) in mended.items() if key[1] in counted
+    }
     _require_same_lengths([track for track in kept.values() if track])
     found = sorted((each for track in kept.values() for each in track), key=lambda each: each.start)
     return Intervals(found, median([each.length for each in found] or [1.0]), tuple(remarks))
