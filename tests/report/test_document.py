@@ -156,6 +156,7 @@ def test_the_load_of_a_failed_run_ends_where_it_failed(tmp_path: Path) -> None:
     document = document_of(directory)
     assert document["verdict"]["name"] == "failed"
     assert document["coverage"]["asked_seconds"] == 124
+    assert document["phases"][-1]["end_seconds"] == 124
 
 
 def test_windows_missing_before_a_failure_stay_in_the_requested_time_of_the_run(tmp_path: Path) -> None:

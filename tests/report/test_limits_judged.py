@@ -205,7 +205,11 @@ def test_how_often_a_limit_was_broken_besides(count: int, said: str) -> None:
     [
         ("p99 <= 20ms", range(60), "The baseline as a whole did not keep it either (50 ms)."),
         ("p99 <= 20ms", range(30, 60), ""),
-        ("operations >= 5000/s over any 1m", range(30, 60), "The baseline as a whole did not keep it either (1,000 /s)."),
+        (
+            "operations >= 5000/s over any 1m",
+            range(30, 60),
+            "The baseline as a whole did not keep it either (1,000 /s).",
+        ),
     ],
 )
 def test_a_limit_that_the_baseline_had_broken_already_is_said_to_be_so(

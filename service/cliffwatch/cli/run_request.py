@@ -71,7 +71,7 @@ def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
     if known == api.post("/workloads/validate", document):
         return None
     remedy = "`cliffwatch workload add FILE` saves this one as its next version"
-    return f"the service has a different workload {name}; {remedy}"
+    return f"the run is of this file; the service has a different workload {name}; {remedy}"
 
 
 #: A target after the name of its part. A path is no name: it has a slash.

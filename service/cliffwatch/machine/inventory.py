@@ -83,7 +83,7 @@ class Drive:
 
     @property
     def kind(self) -> str:
-        """Kind of the drive in words; virtual disks say of themselves that they rotate, whatever is below them."""
+        """Kind of the drive in words."""
         if self.backing_file is not None:
             return f"loop device over {self.backing_file}"
         if self.raid_level is not None:
@@ -279,7 +279,8 @@ def read_drive(directory: Path, sys: Path = SYS) -> Drive:
         serial=_identity(read_text(hardware / "serial") or read_text(directory / "serial") or _unit_serial(hardware)),
         wwn=_identity(read_text(directory / "wwid") or read_text(hardware / "wwid")),
         uuid=read_text(directory / "md" / "uuid") or read_text(directory / "dm" / "uuid"),
-        rotational=None if rotational is None else rotational == "1",
+        # Virtual disks say of themselves that they rotate, whatever is below them.
+        rotational=None if rotational is None or _VIRTUAL.match(name) else rotational == "1",
         scheduler=_scheduler(queue),
         queue_depth=read_number(queue / "nr_requests"),
         disk_sequence=read_number(directory / "diskseq"),

@@ -16,7 +16,7 @@ from cliffwatch.journal.windows import summarise
 from cliffwatch.model.drill import VariantName, variant_of
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
-from cliffwatch.model.phase import JUDGED_PHASES
+from cliffwatch.model.phase import JUDGED_PHASES, LOAD_PHASES
 from cliffwatch.model.run_state import RunState, Verdict
 from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import format_workload
@@ -186,6 +186,10 @@ def _phases(run: Collected) -> list[PhaseSpan]:
         measured.setdefault(window.phase, []).append(window)
     for name, windows in measured.items():
         bounds.setdefault(name, (windows[0].start, windows[-1].end))
+    for name, (start, end) in bounds.items():
+        # A load that ended early ends its phases.
+        if run.load is not None and name in LOAD_PHASES and start < run.load.asked_end < end:
+            bounds[name] = (start, run.load.asked_end)
     return [
         {
             "name": name,

@@ -102,7 +102,9 @@ def _explained(run: Collected, findings: Iterable[Finding], series: Sequence[Ser
     operations = {one.operation for one in series if one.role is Role.LATENCY and one.operation is not None}
     primary = primary_latency(sorted(operations))
     parts = PartRuns(run)
-    return tuple(_found(run, parts, finding, by_name, primary) for finding in findings)
+    found = [_found(run, parts, finding, by_name, primary) for finding in findings]
+    # What was raised live may have an earlier onset than the whole run shows.
+    return tuple(sorted(found, key=lambda each: each.finding.onset))
 
 
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:

@@ -100,8 +100,10 @@ class CommandEngine:
         return None
 
     def facts(self, load: CommandLoad, context: EngineContext) -> EngineFacts:
-        """What the definition was, by a digest: its file may be changed after the run."""
+        """The command, with its times left open, so that it is the same in each run of it; and a digest of its
+        definition, whose file may be changed after the run."""
         definition, values = _resolved(load, context)
+        values |= {name: f"{{{name}}}" for name in ("start", "stop")}
         digest = hashlib.sha256(definition.model_dump_json().encode()).hexdigest()[:12]
         return EngineFacts(ways={"command": shlex.join(_filled(definition.command, values)), "definition": digest})
 

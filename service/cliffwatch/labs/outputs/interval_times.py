@@ -72,9 +72,7 @@ def read_intervals(lines: Iterable[str]) -> Intervals:
     counted = preferred_latencies(tags)
     if twins := sorted(tags.difference(counted)):
         remarks.append(f"{', '.join(twins)} has the same operations from when they began, and is left out.")
-    kept = {
-        key: [each for each in track if each.length > 0] for key, (track, _) in mended.items() if key[1] in counted
-    }
+    kept = {key: [each for each in track if each.length > 0] for key, (track, _) in mended.items() if key[1] in counted}
     _require_same_lengths([track for track in kept.values() if track])
     found = sorted((each for track in kept.values() for each in track), key=lambda each: each.start)
     return Intervals(found, median([each.length for each in found] or [1.0]), tuple(remarks))

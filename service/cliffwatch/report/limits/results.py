@@ -97,7 +97,9 @@ def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ..
         elif each.broken:
             first = each.broken[0]
             more = f", and {times_more(len(each.broken) - 1)}" if len(each.broken) > 1 else ""
-            already = f" The baseline as a whole did not keep it either ({each.in_baseline})." if each.in_baseline else ""
+            already = (
+                f" The baseline as a whole did not keep it either ({each.in_baseline})." if each.in_baseline else ""
+            )
             place = f"{_place(first, zero)}{more}"
             result.append(LimitOutcome(f'The limit "{each.text}" was broken {place}.{already}', True))
     return tuple(result)
