@@ -115,6 +115,9 @@ ONCE_PASSED = {
     "a rise that came eight times": _NOISY.more(_RISE),
     "a rise that was higher at first by another": _NOISY.more(_RISE, replace(_RISE, times=1)),
     "a small edge within a rise of the client": _QUIET.more(Trouble(Kind.CLIENT, 2222, 700, 5.0)),
+    "a high rise that began with a low one": replace(_QUIET, seed=2684, noise=0.08, rate=40_000.0).more(
+        Trouble(Kind.SLOWER, 1450, 200, 2.0), Trouble(Kind.SLOWER, 1497, 200, 5.0)
+    ),
     "a rise of the client among compactions": _COMPACTING.more(Trouble(Kind.CLIENT, 2264, 500, 2.0)),
     "a rise of an hour among compactions": replace(_COMPACTING, seed=2560, swing=0.0, rate=50.0).more(
         Trouble(Kind.CLIENT, 2560, 400, 2.0)

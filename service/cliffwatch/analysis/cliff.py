@@ -16,6 +16,7 @@ from cliffwatch.analysis.thresholds import (
     LASTED_CONFIDENCE,
     LASTED_RATIO,
     LASTED_WINDOWS,
+    LASTED_WORST_RATIO,
     SEGMENT_RATIO,
     UNENDED_WINDOWS,
     UNMEASURED_CONFIDENCE,
@@ -66,7 +67,10 @@ def counts_by_itself(raised: Finding, end: float, window_seconds: float) -> bool
     lasted = ((end if raised.until is None else raised.until) - raised.onset) / window_seconds
     is_sure = raised.confidence >= LASTED_CONFIDENCE or raised.ratio >= CORROBORATED_RATIO
     is_long = raised.until is None or lasted >= LASTED_WINDOWS
-    is_large = raised.kind is FindingKind.CLIFF and is_long and raised.ratio >= LASTED_RATIO and is_sure
+    # A rise may begin with a lower one, which alone is in its ratio.
+    worst_ratio = 0.0 if raised.size is None else raised.size.worst_ratio
+    is_high = raised.ratio >= LASTED_RATIO or worst_ratio >= LASTED_WORST_RATIO
+    is_large = raised.kind is FindingKind.CLIFF and is_long and is_high and is_sure
     return is_large or (lasted >= HOUR and raised.ratio >= HOUR_RATIO)
 
 
