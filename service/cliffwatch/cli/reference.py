@@ -10,6 +10,9 @@ from cliffwatch.cli.main import PROGRAM, app
 _INTRODUCTION = f"""\
 # The `{PROGRAM}` command
 
+    {PROGRAM} --help
+    {PROGRAM} run start --help
+
 `make docs` writes this page from the commands themselves.
 
 | exit status | meaning |
