@@ -67,8 +67,7 @@ _SCHEDULE_PATIENCE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Plan of a request: what it would do to each of its targets, and all objections. `waits_for`: the run that it
-    would wait for."""
+    """Plan of a request: what it would do to each of its targets, and all objections."""
 
     run_id: str
     workload: Workload
@@ -111,12 +110,10 @@ class RunService:
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
         elsewhere, parts = self._planner.plan(request, workload, run_id, patience_seconds)
-        objections, notes = _named(parts, "objections"), _named(parts, "notes")
-        objections += _shared(parts)
-        notes += elsewhere.notes
+        objections = [*_named(parts, "objections"), *_shared(parts)]
+        notes = [*_named(parts, "notes"), *elsewhere.notes]
         key = combined_key([part.examination.target_key for part in parts])
-        holder = self._run_on(key)
-        if holder is not None:
+        if (holder := self._run_on(key)) is not None:
             objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]
             notes.append(f"run {holder} is on this target or its drive; this run would wait until it ends")
         return RunPlan(

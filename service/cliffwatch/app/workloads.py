@@ -7,11 +7,16 @@ from typing import Any
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.storable import check_text
-from cliffwatch.engines.registry import checked_workload, load_of
+from cliffwatch.engines.registry import ENGINES, checked_workload, load_of
 from cliffwatch.model.workload import Workload, parse_workload, workload_document
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import WorkloadRow
 from cliffwatch.store.workloads import add_built_in, put_workload, require_workload
+
+
+def target_kinds_of(engine: str) -> list[str]:
+    """Kinds of target that an engine loads, sorted; none for an unknown one."""
+    return sorted(ENGINES[engine].target_kinds) if engine in ENGINES else []
 
 
 def check_document(document: dict[str, Any]) -> Workload:

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from cliffwatch.app.workloads import target_kinds_of
 from cliffwatch.http.context import Services
 from cliffwatch.http.paging import Page, decode_page, page_of
 from cliffwatch.http.times import Time
@@ -15,13 +16,15 @@ _SORT, _KEY = "workloads:name", (str,)
 
 
 class WorkloadBody(BaseModel):
-    """A version of a workload. `lasts`: the length of each phase in words; empty for a document that is not valid."""
+    """A version of a workload. `lasts`: the length of each phase in words; `target_kinds`: the kinds of target that its
+    engine loads. Both are empty for a document that is not valid."""
 
     name: str
     version: int
     engine: str
     description: str
     lasts: str
+    target_kinds: list[str]
     document: dict[str, Any]
     created_at: Time
 
@@ -35,6 +38,7 @@ def workload_body(row: WorkloadRow) -> WorkloadBody:
         engine=str(document.get("engine", "")),
         description=str(document.get("description", "")),
         lasts=_lasts(document),
+        target_kinds=target_kinds_of(str(document.get("engine", ""))),
         document=document,
         created_at=row.created_at,
     )

@@ -13,7 +13,7 @@ from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
 from cliffwatch.model.trigger import fire_times
 from cliffwatch.web.page import PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
-from cliffwatch.web.start import DURATIONS, KINDS_OF, TARGET_KINDS, order_document
+from cliffwatch.web.start import DURATIONS, TARGET_KINDS, order_document
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _KINDS = tuple(kind for kind in TARGET_KINDS if kind != "device")
@@ -100,7 +100,6 @@ def _schedules(
         spent={schedule.id for schedule in listed if _is_spent(schedule, now)},
         workloads=listed_workloads(services, LIST_LIMIT).items,
         target_kinds=_KINDS,
-        kinds_of=KINDS_OF,
         durations=DURATIONS,
         has_details=any(form.get(name) for name in ("labels", "drives", "prometheus", *DURATIONS)),
         form=form,

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from cliffwatch.app.repeat import request_of, stored_workload
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import NAME_PATTERN, faults_of
-from cliffwatch.engines.registry import ENGINES
 from cliffwatch.http.context import Context, Services, find_run
 from cliffwatch.http.paging import LIST_LIMIT
 from cliffwatch.http.plan_resource import PlanBody, plan_body
@@ -33,8 +32,6 @@ TARGET_KINDS = {
     "observed": ("name", "any name, for a system that others load; only its metrics are read"),
     "synthetic": ("name", "any name; no drive is used"),
 }
-#: Kinds of target by engine, the first of which is chosen with a workload of that engine.
-KINDS_OF = {name: [kind for kind in TARGET_KINDS if kind in engine.target_kinds] for name, engine in ENGINES.items()}
 DURATIONS = ("window", *(phase.value for phase in Phase if phase is not Phase.PREPARE))
 
 
@@ -50,8 +47,8 @@ def show_form(
     """Form to start a run. `device`: a drive's serial or WWN to fill in; `again`: a run whose request fills it in."""
     form = {"workload": workload, "target_kind": "device" if device else "directory", "target": device}
     if not device:
-        engines = (each.engine for each in listed_workloads(services, LIST_LIMIT).items if each.name == workload)
-        form["target_kind"] = next(iter(KINDS_OF.get(next(engines, ""), ())), "directory")
+        found = [each.target_kinds for each in listed_workloads(services, LIST_LIMIT).items if each.name == workload]
+        form["target_kind"] = next((kind for kind in TARGET_KINDS if found and kind in found[0]), "directory")
     if again is not None:
         row = find_run(services, again)
         form = _as_before(again, request_of(row), stored_workload(row, services.workloads))
@@ -155,7 +152,6 @@ def _form(
         form=form,
         workloads=known,
         target_kinds=TARGET_KINDS,
-        kinds_of=KINDS_OF,
         durations=DURATIONS,
         has_details=any(form.get(name) for name in ("labels", "drives", "prometheus", *DURATIONS)),
         plan=plan,

@@ -94,7 +94,8 @@ function paintOf(data, { colour, elapsed, latencyName }) {
         pen.lineTo(right, onLine);
         pen.stroke();
       }
-      if (width > box.width || taken.some((other) => Math.abs(other - top) < 16 * unit)) continue;
+      // On a phone they would stand over the curve, and the legend has the baseline.
+      if ((level.kind === "limit" ? 1 : 3) * width > box.width || taken.some((other) => Math.abs(other - top) < 16 * unit)) continue;
       taken.push(top);
       pen.globalAlpha = 0.75;
       pen.fillStyle = colour("card");
