@@ -58,8 +58,8 @@ TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE = 30, 6
 EARLY_WINDOWS = 12
 #: A change raised up to this many windows before an onset, and lasting until then, is the same change.
 EASED_WINDOWS = 120
-#: A cliff that was raised, lasted longer than an excursion, or to the end, and has this ratio, or this one at its worst,
-#: and this confidence, is a finding although the whole run shows no change there.
+#: A cliff that was raised, lasted longer than an excursion, or to the end, and has this ratio, or the second one at
+#: worst, and this confidence, is a finding although the whole run shows no change there.
 LASTED_WINDOWS, LASTED_RATIO, LASTED_WORST_RATIO, LASTED_CONFIDENCE = RECOVERY_WINDOWS, 3.0, 4.0, 0.9
 #: So is any change that was raised and lasted for an hour at this ratio, however noisy the run.
 HOUR_RATIO = 1.6
