@@ -7,6 +7,7 @@ import pytest
 from testkit.journals import order_of
 
 from cliffwatch.journal import JournalWindow
+from cliffwatch.model.shown_drives import drives_of_parts
 from cliffwatch.report.charts.curve import CURVE_POINTS
 from cliffwatch.report.charts.part_spread import drawn, spread_words
 from cliffwatch.report.parts_document import parts_document
@@ -53,6 +54,13 @@ def test_without_a_baseline_they_are_compared_by_p99_and_one_that_measured_nothi
         {"name": name, "target": f"directory:/mnt/{path}", "operations": 0}
         for name, path in (("nvme0n1", "a"), ("nvme1n1", "b"), ("nvme2n1", "c"))
     ]
+
+
+def test_a_part_that_was_named_by_people_says_its_drive() -> None:
+    named = order_of("directory:/mnt/a", "directory:/mnt/b", part_names=("spare", "nvme1n1"))
+    facts = {"drives": [{"name": "nvme0n1", "part": "spare"}, {"name": "nvme1n1", "part": "nvme1n1"}]}
+    found = parts_document(named, [], {}, drives_of_parts(facts))
+    assert [(part["name"], part.get("drives")) for part in found] == [("spare", "nvme0n1"), ("nvme1n1", None)]
 
 
 def window(index: int, **p99: float) -> JournalWindow:

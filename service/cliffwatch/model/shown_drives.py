@@ -28,6 +28,15 @@ def drive_names(facts: Mapping[str, Any]) -> dict[str, str]:
     return names
 
 
+def drives_of_parts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Names of the drives below each part of a run, as text; of parts named by their only drive, nothing."""
+    found: dict[str, list[str]] = {}
+    for drive in _drives(facts):
+        if part := str(drive.get("part", "")):
+            found.setdefault(part, []).append(str(drive["name"]))
+    return {part: ", ".join(names) for part, names in found.items() if names != [part]}
+
+
 def _drives(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = facts.get("drives")
     return [each for each in found if isinstance(each, dict) and "name" in each] if isinstance(found, list) else []

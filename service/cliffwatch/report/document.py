@@ -18,6 +18,7 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES, LOAD_PHASES
 from cliffwatch.model.run_state import RunState, Verdict
+from cliffwatch.model.shown_drives import drives_of_parts
 from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
@@ -91,7 +92,7 @@ def document_of(
         body["curve"] = curve_document(curve)
     if omitted:
         body["events_omitted"] = omitted
-    if parts := parts_document(run.order, run.windows, latency):
+    if parts := parts_document(run.order, run.windows, latency, drives_of_parts(run.facts)):
         body["parts"] = parts
     if quantiles := quantiles_document(run):
         body["quantiles"] = quantiles

@@ -16,9 +16,13 @@ CURVES_LIMIT = 16
 
 
 def parts_document(
-    order: RunOrder | None, windows: Sequence[JournalWindow], latency: Mapping[str, LatencyOfOperation]
+    order: RunOrder | None,
+    windows: Sequence[JournalWindow],
+    latency: Mapping[str, LatencyOfOperation],
+    drives: Mapping[str, str] | None = None,
 ) -> list[PartDocument]:
-    """Parts of a run; none for a run with one target. `latency` is that of the report, which has `PART/NAME` too."""
+    """Parts of a run; none for a run with one target. `latency` is that of the report, which has `PART/NAME` too;
+    `drives`: names of the drives of parts."""
     if order is None or not order.more_targets:
         return []
     name = primary_latency([key for key in latency if not split_part(key)[0]])
@@ -26,6 +30,9 @@ def parts_document(
         _part(part, str(target), latency.get(of_part(part, name or "")), windows)
         for part, target in order.parts.items()
     ]
+    for part in parts:
+        if drives and part["name"] in drives:
+            part["drives"] = drives[part["name"]]
     levels = {part["name"]: part.get("p99_seconds") for part in parts}
     if all("rise_ratio" in part for part in parts):
         # Drives that differ from the start are compared by how far each rose.

@@ -10,6 +10,7 @@ from cliffwatch.journal import JournalReader
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.part_names import of_part, split_part
+from cliffwatch.model.shown_drives import drives_of_parts
 
 #: A part whose p99 is so many times that of the others is shown as the slow one.
 _SLOW_FROM = 1.5
@@ -32,20 +33,24 @@ def parts_now(order: RunOrder, reader: JournalReader) -> list[PartFigure]:
         return []
     name, seconds = primary_latency([key for key in last.latency if not split_part(key)[0]]), last.end - last.start
     levels = {part: last.latency.get(of_part(part, name or ""), {}).get("p99") for part in order.parts}
-    figures = []
+    figures, drives = [], drives_of_parts(reader.facts())
     for part, target in order.parts.items():
         own, others = levels[part], [level for other, level in levels.items() if other != part and level]
         rate = format_rate(last.counters.get(of_part(part, "operations"), 0) / seconds)
-        figures.append(_figure(part, own, own / median(others) if own and others else None, [rate, str(target)]))
+        figures.append(_figure(part, own, own / median(others) if own and others else None, [rate, str(target), *_drive(drives.get(part))]))
     return figures
 
 
 def parts_reported(report: Mapping[str, Any]) -> list[PartFigure]:
     """Figures of each part over the soak, from report.json. Raises KeyError or TypeError for another document."""
     return [
-        _figure(part["name"], part.get("p99_seconds"), part.get("ratio_to_others"), ["soak", part["target"]])
+        _figure(part["name"], part.get("p99_seconds"), part.get("ratio_to_others"), ["soak", part["target"], *_drive(part.get("drives"))])
         for part in report.get("parts", [])
     ]
+
+
+def _drive(names: str | None) -> list[str]:
+    return [] if names is None else [f"drive {names}"]
 
 
 def _figure(name: str, p99_seconds: float | None, ratio: float | None, notes: Sequence[str]) -> PartFigure:

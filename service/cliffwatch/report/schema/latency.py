@@ -57,6 +57,8 @@ class PartDocument(TypedDict):
 
     name: Text
     target: Text
+    drives: NotRequired[Text]
+    """Drives below its target; absent where none is known, and for a part that is named by its only one."""
     operations: Count
     p99_seconds: NotRequired[NonNegative]
     """p99 of the run's primary latency; absent if the part measured none."""
