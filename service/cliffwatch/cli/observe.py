@@ -128,6 +128,7 @@ def _found_lines(found: Sequence[System], left_out: Sequence[LeftOut]) -> list[s
         [
             each.name,
             _instances(each),
+            "–" if each.hosts is None else str(len(each.hosts.drives)),
             f"{datetime.fromtimestamp(each.start, UTC):%Y-%m-%d %H:%MZ}",
             format_length(each.stop - each.start),
             f"{each.windows:,} of {format_duration(each.workload.window)}",
@@ -135,7 +136,7 @@ def _found_lines(found: Sequence[System], left_out: Sequence[LeftOut]) -> list[s
         ]
         for each in found
     ]
-    return [*table_lines(["SYSTEM", "INSTANCES", "SINCE", "LENGTH", "WINDOWS", "QUERIES"], cells), *lines]
+    return [*table_lines(["SYSTEM", "INSTANCES", "DRIVES", "SINCE", "LENGTH", "WINDOWS", "QUERIES"], cells), *lines]
 
 
 def _instances(system: System) -> str:

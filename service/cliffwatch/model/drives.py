@@ -14,7 +14,7 @@ from cliffwatch.base.faults import faults_of
 from cliffwatch.model.document import Name, Strict
 
 _SOURCE: Literal["prometheus"] = "prometheus"
-_SELECTOR_LIMIT = 1000
+SELECTOR_LIMIT = 1000
 _MATCHER = re.compile(r'\s*[A-Za-z_][A-Za-z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"\s*')
 
 
@@ -40,7 +40,7 @@ class PrometheusDrives(Strict):
     """
 
     source: Literal["prometheus"] = _SOURCE
-    selector: Annotated[str, Field(max_length=_SELECTOR_LIMIT), AfterValidator(_matchers)]
+    selector: Annotated[str, Field(max_length=SELECTOR_LIMIT), AfterValidator(_matchers)]
     server: Name | None = None
 
     def __str__(self) -> str:

@@ -54,7 +54,7 @@ def windows_of_the_past(
         asked = (begin - (WINDOWS_BEFORE - 1) * step, end, step)
         scrapes = {target_of(each): each for each in prometheus.query_range(f"timestamp({scraped})", *asked)}
         found = {
-            name: [_fresh(each, scrapes) for each in of_source(name, prometheus.query_range(selector, *asked))]
+            name: [fresh(each, scrapes) for each in of_source(name, prometheus.query_range(selector, *asked))]
             for name, selector in system.selectors.items()
         }
         increases = {
@@ -72,7 +72,7 @@ def windows_of_the_past(
             )
 
 
-def _fresh(answer: PrometheusAnswer, scrapes: Mapping[Target, PrometheusAnswer]) -> Samples:
+def fresh(answer: PrometheusAnswer, scrapes: Mapping[Target, PrometheusAnswer]) -> Samples:
     """Samples of a series at the times of their scrapes; where those are not known, at those that were asked for.
 
     Prometheus repeats the newest sample for five minutes where it was away itself.

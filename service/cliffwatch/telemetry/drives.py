@@ -18,14 +18,14 @@ from cliffwatch.telemetry.address import PrometheusAddress
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 #: Series that the selector is matched against: node_exporter has it for every drive.
-_WRITES = "node_disk_writes_completed_total"
-_INFO = "node_disk_info"
+WRITES = "node_disk_writes_completed_total"
+INFO = "node_disk_info"
 #: Counter of each series, and the factor from the series' unit to the counter's.
-_COUNTERS: Mapping[str, tuple[str, int]] = {
+COUNTERS: Mapping[str, tuple[str, int]] = {
     "node_disk_reads_completed_total": ("read_operations", 1),
     "node_disk_read_bytes_total": ("read_bytes", 1),
     "node_disk_read_time_seconds_total": ("read_milliseconds", 1000),
-    _WRITES: ("write_operations", 1),
+    WRITES: ("write_operations", 1),
     "node_disk_written_bytes_total": ("write_bytes", 1),
     "node_disk_write_time_seconds_total": ("write_milliseconds", 1000),
     "node_disk_discards_completed_total": ("discard_operations", 1),
@@ -36,7 +36,7 @@ _COUNTERS: Mapping[str, tuple[str, int]] = {
     "node_disk_io_time_weighted_seconds_total": ("weighted_milliseconds", 1000),
 }
 #: Series that kernels before 5.5 do not have.
-_NEWER = frozenset(name for name in _COUNTERS if "discard" in name or "flush" in name)
+_NEWER = frozenset(name for name in COUNTERS if "discard" in name or "flush" in name)
 #: Maximum number of drives: each has counters of its own in every window.
 DRIVES_LIMIT = 64
 _PATIENCE_SECONDS = 5.0
@@ -118,29 +118,33 @@ def find_drives(server: PrometheusAddress | None, selector: str, clock: Clock) -
             asked_at = clock.wall()
             ahead = prometheus.now() - (asked_at + clock.wall()) / 2
             wall_seconds = clock.wall()
-            found = prometheus.query(f"{_WRITES}{{{selector}}}", wall_seconds)
+            found = prometheus.query(f"{WRITES}{{{selector}}}", wall_seconds)
             if not found:
-                raise _nothing_found(prometheus.query(_WRITES, wall_seconds), selector)
-            recent = prometheus.query_samples(f"{_WRITES}{{{selector}}}[{_RECENT}]", wall_seconds)
+                raise _nothing_found(prometheus.query(WRITES, wall_seconds), selector)
+            recent = prometheus.query_samples(f"{WRITES}{{{selector}}}[{_RECENT}]", wall_seconds)
             described = {
-                drive_name(each.labels): each.labels
-                for each in prometheus.query(f"{_INFO}{{{selector}}}", wall_seconds)
+                drive_name(each.labels): each.labels for each in prometheus.query(f"{INFO}{{{selector}}}", wall_seconds)
             }
         finally:
             prometheus.close()
     except QueryFailed as error:
         raise Problem(Code.NOT_READY, f"the drives {selector} cannot be looked up: {error}") from error
     _require_distinct(found)
+    drives = numbered({drive_name(each.labels): each.labels.get("instance", "") for each in found}, described)
+    apart = [float(np.median(np.diff(each.times))) / 1000 for each in recent if len(each.times) > _FEW_SCRAPES]
+    return FoundDrives(drives, ahead, max(apart, default=None))
+
+
+def numbered(instances: Mapping[str, str], described: Mapping[str, Mapping[str, str]]) -> list[RemoteDrive]:
+    """Drives in order of their names, each with a number of its own. By name: the label `instance` of its series, and
+    the labels of `node_disk_info`."""
     drives = []
-    instances = {drive_name(each.labels): each.labels.get("instance", "") for each in found}
     for number, name in enumerate(sorted(instances), 1):
         labels = described.get(name, {})
         texts = {word: labels.get(word, "").strip() for word in ("model", "serial", "wwn")}
-        drives.append(
-            RemoteDrive(name, f"0:{number}", instances[name], firmware=labels.get("revision", "").strip(), **texts)
-        )
-    apart = [float(np.median(np.diff(each.times))) / 1000 for each in recent if len(each.times) > _FEW_SCRAPES]
-    return FoundDrives(drives, ahead, max(apart, default=None))
+        firmware = labels.get("revision", "").strip()
+        drives.append(RemoteDrive(name, f"0:{number}", instances[name], firmware=firmware, **texts))
+    return drives
 
 
 def _nothing_found(present: Iterable[PrometheusAnswer], selector: str) -> Problem:
@@ -181,18 +185,29 @@ def read_counters(
 
     Raises QueryFailed.
     """
-    names = "|".join(_COUNTERS)
-    query = f'{{__name__=~"{names}",{selector}}}[{max(1, round(span_seconds))}s]'
+    return counters_in(prometheus.query_samples(f"{counters_of(selector)}[{max(1, round(span_seconds))}s]", until))
+
+
+def counters_of(selector: str) -> str:
+    """Selector of all counters of the drives that a selector matches."""
+    return f'{{__name__=~"{"|".join(COUNTERS)}",{selector}}}'
+
+
+def counters_in(answers: Iterable[PrometheusAnswer]) -> dict[str, dict[float, DeviceCounters]]:
+    """Counters by drive and by time (seconds since the epoch) in what Prometheus has of `counters_of` a selector.
+
+    Raises QueryFailed for values that are no counters.
+    """
     scrapes: dict[str, dict[float, dict[str, int]]] = {}
     try:
-        for answer in prometheus.query_samples(query, until):
-            field, factor = _COUNTERS[answer.name]
+        for answer in answers:
+            field, factor = COUNTERS[answer.name]
             of_drive = scrapes.setdefault(drive_name(answer.labels), {})
             for moment, value in zip(answer.times, answer.values, strict=True):
                 of_drive.setdefault(moment / 1000, {})[field] = round(value * factor)
     except (KeyError, ValueError, OverflowError) as error:
         raise QueryFailed(f"Prometheus' counters of the drives make no sense: {error!r}") from error
-    needed = {field for name, (field, _) in _COUNTERS.items() if name not in _NEWER}
+    needed = {field for name, (field, _) in COUNTERS.items() if name not in _NEWER}
     return {
         drive: {moment: DeviceCounters(**counted) for moment, counted in of_drive.items() if needed <= counted.keys()}
         for drive, of_drive in scrapes.items()

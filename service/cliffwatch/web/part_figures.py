@@ -37,14 +37,26 @@ def parts_now(order: RunOrder, reader: JournalReader) -> list[PartFigure]:
     for part, target in order.parts.items():
         own, others = levels[part], [level for other, level in levels.items() if other != part and level]
         rate = format_rate(last.counters.get(of_part(part, "operations"), 0) / seconds)
-        figures.append(_figure(part, own, own / median(others) if own and others else None, [rate, str(target), *_drive(drives.get(part))]))
+        figures.append(
+            _figure(
+                part,
+                own,
+                own / median(others) if own and others else None,
+                [rate, str(target), *_drive(drives.get(part))],
+            )
+        )
     return figures
 
 
 def parts_reported(report: Mapping[str, Any]) -> list[PartFigure]:
     """Figures of each part over the soak, from report.json. Raises KeyError or TypeError for another document."""
     return [
-        _figure(part["name"], part.get("p99_seconds"), part.get("ratio_to_others"), ["soak", part["target"], *_drive(part.get("drives"))])
+        _figure(
+            part["name"],
+            part.get("p99_seconds"),
+            part.get("ratio_to_others"),
+            ["soak", part["target"], *_drive(part.get("drives"))],
+        )
         for part in report.get("parts", [])
     ]
 

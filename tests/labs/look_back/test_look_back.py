@@ -52,9 +52,27 @@ def requests_of(cluster: str, instance: str, request: str, start: int, cliff: fl
         yield f"{NAME}_count{{{labels}}} {counts[-1]} {at}"
 
 
+def drives_of(cluster: str, host: str, start: int, cliff: float) -> Iterator[tuple[str, str]]:
+    """Name and line of each sample of node_exporter's counters of a host's drive, which is slower from `cliff` on."""
+    labels = f'{{job="node",instance="{host}:9100",device="nvme0n1"}}'
+    totals = dict.fromkeys(("reads_completed", "read_bytes", "read_time_seconds"), 0.0)
+    totals |= dict.fromkeys(
+        ("writes_completed", "written_bytes", "write_time_seconds", "io_time_weighted_seconds"), 0.0
+    )
+    for number, at in enumerate(scrapes(cluster, start)):
+        seconds = (0.0008 + 0.00002 * (number % 5)) * (6 if at >= cliff else 1)
+        totals["writes_completed"] += 900
+        totals["written_bytes"] += 900 * 65536
+        totals["write_time_seconds"] += 900 * seconds
+        totals["io_time_weighted_seconds"] += 900 * seconds
+        yield "up", f'up{{job="node",instance="{host}:9100"}} 1 {at}'
+        for name, total in totals.items():
+            yield f"node_disk_{name}", f"node_disk_{name}_total{labels} {total} {at}"
+
+
 def samples(start: int) -> Iterator[str]:
-    """Two clusters, of which `orders` has a cliff, one with too many series, and an etcd that is scraped every five
-    minutes."""
+    """Two clusters, of which `orders` has a cliff and drives that are known, one with too many series, and an etcd that
+    is scraped every five minutes."""
     ups = []
     yield f"# TYPE {NAME} histogram"
     for cluster, cliff in (("orders", start + CLIFF_HOUR * HOUR), ("clicks", math.inf)):
@@ -74,6 +92,14 @@ def samples(start: int) -> Iterator[str]:
         for suffix, bound in (("bucket", ',le="+Inf"'), ("count", "")):
             labels = f'job="etcd",instance="three:2379"{bound}'
             yield f"etcd_disk_wal_fsync_duration_seconds_{suffix}{{{labels}}} {number} {start + number * 300}"
+    families: dict[str, list[str]] = {}
+    for host, slow_from in (("orders-one", start + CLIFF_HOUR * HOUR), ("orders-two", math.inf)):
+        for name, line in drives_of("orders", host, start, slow_from):
+            families.setdefault(name, []).append(line)
+    ups += families.pop("up")
+    for name, lines in families.items():
+        yield f"# TYPE {name} counter"
+        yield from lines
     yield "# TYPE up gauge"
     yield from ups
 
@@ -101,6 +127,7 @@ def test_each_system_has_a_run_with_a_report(prometheus: PrometheusServer, machi
     assert (healthy["system"], healthy["verdict"]) == ("redpanda-redpanda-clicks", "pass")
     assert (degraded["system"], degraded["verdict"]) == ("redpanda-redpanda-orders", "degraded")
     assert "publish p99 rose" in degraded["reasons"][0]
+    assert " on orders-one/nvme0n1" in degraded["reasons"][0]
     directory = Path(degraded["report"]).parent
     assert "publish p99 rose" in (directory / "report.html").read_text()
     windows = list(JournalReader(directory).windows())
@@ -130,7 +157,7 @@ def test_the_systems_are_listed_and_nothing_is_read_without_a_yes(
     done = machine.run("observe", "--prometheus", prometheus.url, "--since", "2h")
     assert done.returncode == 2
     row = next(line.split() for line in done.stderr.splitlines() if line.startswith("redpanda-redpanda-orders"))
-    assert row[1:3] == ["orders-one:9644,", "orders-two:9644"]
+    assert row[1:4] == ["orders-one:9644,", "orders-two:9644", "2"]
     # Its samples end when the file was made, which is as long ago as the tests before this one took.
     assert 100 <= int(row[-4]) <= 120
     assert row[-3:-1] == ["of", "1m"]

@@ -3,16 +3,20 @@
 import secrets
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from pathlib import Path
 
 from cliffwatch.base import durable
 from cliffwatch.base.version import VERSION
+from cliffwatch.coordinator.remote_drives import drive_facts
 from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.journal import Event, EventLog, EventType, WindowLog, files
 from cliffwatch.journal.conclusion import Conclusion
 from cliffwatch.journal.state import change_state
+from cliffwatch.labs.look_back.drives import past_intervals
 from cliffwatch.labs.look_back.systems import System
+from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import RunState
@@ -22,6 +26,7 @@ from cliffwatch.model.workload import format_workload
 from cliffwatch.observer.bounded import BoundedQueries
 from cliffwatch.observer.past import windows_of_the_past
 from cliffwatch.observer.system import ObservedSystem
+from cliffwatch.part.interval import Interval
 from cliffwatch.telemetry.address import PrometheusAddress
 
 _NAME_IN_ID = 42
@@ -78,13 +83,14 @@ def _write_order(directory: Path, run_id: str, system: System) -> None:
         target=ObservedTarget(name=system.name),
         created_at=time.time(),
         created_by="look back",
+        drives=None if system.hosts is None else PrometheusDrives(selector=system.hosts.selector),
     )
     durable.write_json_durably(directory / files.ORDER, order.to_document())
     durable.write_durably(directory / files.WORKLOAD, format_workload(order.workload))
     facts = {
         "version": 1,
         "target": {"kind": "observed", "key": str(order.target), "path": None},
-        "drives": [],
+        "drives": [] if system.hosts is None else [drive_facts(each) for each in system.hosts.drives],
         "versions": {"cliffwatch": VERSION},
         "warnings": [],
     }
@@ -119,12 +125,15 @@ def _write_windows(
     # The whole run is renamed into place once it is on the disk.
     log = WindowLog(directory, system.start, is_durable=False)
     try:
-        windows = windows_of_the_past(
-            observed, prometheus, system.scraped, (system.start, system.stop), length, system.chunk
-        )
-        for number, window in enumerate(windows, 1):
+        bounds = (system.start, system.stop)
+        windows = windows_of_the_past(observed, prometheus, system.scraped, bounds, length, system.chunk)
+        drives: Iterable[Interval] = repeat(Interval())
+        if system.hosts is not None:
+            drives = past_intervals(system.hosts, prometheus, bounds, length)
+        for number, (window, interval) in enumerate(zip(windows, drives, strict=False), 1):
             end = system.start + number * length
             if window is not None:
+                interval.add_to(window)
                 log.append(window, Phase.SOAK.value)
             elif gaps and gaps[-1][1] == end - length:
                 gaps[-1] = (gaps[-1][0], end)

@@ -9,6 +9,7 @@ from typing import Any
 from cliffwatch.base.units import format_duration
 from cliffwatch.engines.observe import BUCKET, ObserveLoad, selector_parts
 from cliffwatch.engines.registry import load_of
+from cliffwatch.labs.look_back.drives import HostDrives, drives_of_hosts
 from cliffwatch.model.workload import BUILT_IN_WORKLOADS, Workload, parse_workload
 from cliffwatch.observer.bounded import SAMPLES_LIMIT, BoundedQueries
 from cliffwatch.observer.past import WINDOWS_BEFORE
@@ -30,7 +31,8 @@ _CHUNK_LEAST = 5
 @dataclass(frozen=True, slots=True)
 class System:
     """System that can be looked back on. `workload` reads its series alone, from `start` to `stop` (epoch), in windows
-    of `workload.window`, of which each query is for `chunk`. `scraped` selects the `up` of its `instances`."""
+    of `workload.window`, of which each query is for `chunk`. `scraped` selects the `up` of its `instances`. `hosts`:
+    drives of their hosts, None where none are known."""
 
     name: str
     workload: Workload
@@ -39,6 +41,7 @@ class System:
     start: float
     stop: float
     chunk: int
+    hosts: HostDrives | None
 
     @property
     def windows(self) -> int:
@@ -46,10 +49,11 @@ class System:
 
     @property
     def queries(self) -> int:
-        """Number of queries that read all windows: of each source and of the scrapes, by chunk."""
+        """Number of queries that read all windows: of each source and of the scrapes, by chunk, and of the drives."""
         sources = len(self.load.latency) + len({"operations", "bytes", "errors"} & self.workload.load.keys())
         quantiles = sum(max(0, len(each.quantiles) - 1) for each in self.load.latency.values())
-        return math.ceil(self.windows / self.chunk) * (1 + sources + quantiles)
+        drives = 0 if self.hosts is None else self.hosts.queries(self.windows)
+        return math.ceil(self.windows / self.chunk) * (1 + sources + quantiles) + drives
 
     @property
     def load(self) -> ObserveLoad:
@@ -142,7 +146,9 @@ def _system(
     if until - start < window:
         return LeftOut(name, f"there are samples of less than a window of {format_duration(window)}")
     document |= {"window": format_duration(window), "phases": {"soak": format_duration(until - start)}}
-    return System(name, Workload.model_validate(document), scraped, instances, start, until, chunk)
+    step = max(1000, round((until - start) * 1000 / _COUNTS))
+    hosts = drives_of_hosts(prometheus, instances, (round(start * 1000), round(until * 1000), step))
+    return System(name, Workload.model_validate(document), scraped, instances, start, until, chunk, hosts)
 
 
 def _first_seen(prometheus: BoundedQueries, selector: str, answers: list[PrometheusAnswer]) -> float:

@@ -207,10 +207,7 @@
   }
   function updateFinding(detail, ending) {
     const name = nameOf(detail), lines = [...document.querySelectorAll("#findings li")].filter((each) => each.dataset.finding === name);
-    for (const line of lines) {
-      line.lastElementChild.textContent = detail.summary + ending;
-      line.firstElementChild.textContent = elapsed(onsetOf(detail));
-    }
+    for (const line of lines) [line.lastElementChild.textContent, line.firstElementChild.textContent] = [detail.summary + ending, elapsed(onsetOf(detail))];
     if (marks.has(name)) marks.set(name, onsetOf(detail));
     if (ending) active.delete(name); else if (active.has(name)) active.set(name, detail.summary);
     if (!over) showReasons([]);
