@@ -22,15 +22,15 @@ OTHERS = ("reads_completed", "read_bytes", "read_time_seconds")
 
 def samples(start: int) -> Iterator[str]:
     """node_exporter of one host with two drives, one of them busier, and a partition's device-mapper twin; a second
-    exporter of the host sees the same drives."""
+    exporter of the host counts otherwise."""
     lines: dict[str, list[str]] = {}
     for number in range(-8, WINDOWS * WINDOW // SCRAPE + 1):
         at, minute = start + number * SCRAPE + 3, number * SCRAPE // 60
         if minute in AWAY:
             continue
         since = number - (RESTART * 60 // SCRAPE + 2)
-        done = since if since >= 0 else number + 8
-        for job, instance in (("node", "one.example:9100"), ("other", "one.example:9200")):
+        scrapes = since if since >= 0 else number + 8
+        for job, instance, done in (("node", "one.example:9100", scrapes), ("other", "one.example:9200", 3 * scrapes)):
             lines.setdefault("up", []).append(f'up{{job="{job}",instance="{instance}"}} 1 {at}')
             for device, writes in (("nvme0n1", 100), ("nvme1n1", 700), ("dm-0", 100)):
                 labels = f'{{job="{job}",instance="{instance}",device="{device}"}}'
